@@ -1,0 +1,1 @@
+"""Published results, recounted: what a benchmark's files say when lost calls are kept apart from abstentions."""

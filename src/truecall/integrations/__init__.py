@@ -1,0 +1,1 @@
+"""Hooks for other programs: the pytest plugin, and monitors for reinforcement learning."""

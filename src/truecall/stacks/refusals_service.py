@@ -1,0 +1,308 @@
+"""Errors about what a place offers, who may use it and whether it is there.
+
+Sources: the engines' sources and live servers (``docs/findings/contracts.md``), and the public error texts of
+hosted services. The order matters: the first match wins.
+"""
+
+from __future__ import annotations
+
+from truecall.records import Delivery, Part
+from truecall.stacks.refusals import Pattern
+
+# A tool request that this place refuses by configuration or by the model's nature.
+GATE: tuple[Pattern, ...] = (
+    Pattern(
+        rule="gate.router.no_tool_endpoint",
+        match=(r"no endpoints? found that support(s)? (tool|the provided .?tool_choice|function)",),
+        part=Part.GATE,
+        title="the router has no provider of this model that takes tools",
+        change="choose a provider or model that lists tools among its supported parameters",
+    ),
+    Pattern(
+        rule="gate.router.no_endpoint",
+        match=(r"no endpoints? found",),
+        part=Part.GATE,
+        title="the router has no provider for this request",
+        change="look at the reason in the error: data policy, parameters or model",
+    ),
+    Pattern(
+        rule="gate.litellm.unsupported_params",
+        match=(r"does not support parameters: .{0,40}(tools|tool_choice)",),
+        part=Part.GATEWAY,
+        title="the LiteLLM proxy does not pass tools on to this model",
+        change="set allowed_openai_params: [tools, tool_choice] for the model in the proxy's "
+        "configuration (drop_params would drop the tools silently)",
+    ),
+    Pattern(
+        rule="gate.tool_choice_unsupported",
+        match=(
+            r"tool[_ ]choice.{0,40}(not |un)supported (by|with|for|on|in)",
+            r"not support .{0,12}tool[_ ]choice",
+        ),
+        part=Part.GATE,
+        title="this model or service does not take this value of tool_choice",
+        change='send tool_choice "auto"',
+    ),
+    Pattern(
+        rule="gate.model_no_tools",
+        match=(
+            r"(?<!parallel_)(tool|function)[ _-]?(use|calling|calls?|choice)."
+            r"{0,30} (is|are) not (supported|enabled|available)",
+            r"(does ?n.t|does not|do not|cannot) support (tool|function)",
+            r"\b(tools?|functions?)\b.{0,12} (is|are) not supported",
+            r"function calling is not enabled",
+            r"unsupported.{0,20}\btools\b",
+            r"model.{0,80}not support.{0,20}(tools|functions)",
+        ),
+        part=Part.GATE,
+        title="the server says that this model takes no tools",
+        change="serve a model or a chat template that takes tools",
+    ),
+    Pattern(
+        rule="policy.content_filter",
+        match=(
+            r"content_filter",
+            r"content management policy",
+            r"content_policy_violation",
+            r"responsibleaipolicy",
+            r"data_inspection_failed",
+        ),
+        part=Part.GATE,
+        title="a content filter refused the request",
+        change="look at the filter's reason in the error",
+    ),
+    Pattern(
+        rule="template.raised",
+        match=(
+            r"conversation roles must alternate",
+            r"roles? (are|is) supported",
+            r"jinja.{0,40}(error|exception|failed)",
+            r"(failed|error|unable).{0,30}(apply|render|render"
+            r"ing|applying|parse)[a-z]* .{0,20}(chat )?template",
+            r"unable to generate parser for this template",
+            r"chat template.{0,40}(error|failed|not supported|is not)",
+            r"(system|tool) role (is )?not supported",
+            r"unexpected role .{0,30} after role",
+            r"value is not callable",
+            r"undefined is not json serializable",
+            r"templateerror",
+            r"undefinederror",
+        ),
+        part=Part.TEMPLATE,
+        title="the chat template raised an error on this conversation",
+        change="serve a chat template that takes this order of roles, tools and tool results",
+    ),
+)
+
+# Who asks, how often, and whether anybody is at home.
+SERVICE: tuple[Pattern, ...] = (
+    Pattern(
+        rule="rate.quota",
+        match=(
+            r"insufficient_quota",
+            r"exceeded your current quota",
+            r"insufficient (credits|balance|funds)",
+            r"billing_(hard|not)",
+        ),
+        part=Part.SERVER,
+        delivery=Delivery.RATE_LIMITED,
+        title="the account has no quota left",
+        change="raise the quota; waiting alone does not help",
+    ),
+    Pattern(
+        rule="rate.limited",
+        match=(
+            r"rate.?limit(ed|s|_exceeded| exceeded| reached|error)?\b",
+            r"too many requests",
+            r"tokens per (minute|day)",
+            r"requests per (minute|day)",
+            r"resource_exhausted",
+            r"throttl(ed|ing)",
+        ),
+        part=Part.SERVER,
+        delivery=Delivery.RATE_LIMITED,
+        transient=True,
+        title="the request was refused because of its rate",
+        change="wait as Retry-After says, or send fewer requests at once",
+    ),
+    Pattern(
+        rule="auth.key",
+        match=(
+            r"(invalid|incorrect|missing|no|expired|malformed|bad) (api"
+            r"|x-api|access|auth\w*)[ -]?(key|token|header|credentials)",
+            r"authentication_?error",
+            r"invalid_api_key",
+            r"api key not valid",
+            r"unauthorized",
+            r"no auth credentials",
+            r"not authenticated",
+        ),
+        part=Part.HARNESS,
+        statuses=(400, 401, 403, 407, 500),
+        title="the key was not accepted",
+        change="name the variable that holds the right key with --api-key-env",
+    ),
+    Pattern(
+        rule="model.not_found",
+        match=(
+            r"model_not_found",
+            r"llm provider not provided",
+            r"models?\b.{0,160}?(was |is )?(not found|does no"
+            r"t exist|doesn't exist|not exist|not available)",
+            r"(no such|unknown|invalid) model",
+            r"not a valid model",
+            r"no models? (is |are )?loaded",
+        ),
+        part=Part.HARNESS,
+        title="the server has no model of this name",
+        change="take a name that /v1/models lists, or load (pull) the model",
+    ),
+    Pattern(
+        rule="request.path_not_found",
+        match=(r"unexpected endpoint or method", r"404 page not found"),
+        part=Part.HARNESS,
+        title="the server has no such route",
+        change="check the base URL: it usually ends in /v1",
+    ),
+    Pattern(
+        rule="gateway.body_too_large",
+        match=(r"(request )?(body|entity|payload) (is )?too large",),
+        part=Part.GATEWAY,
+        title="the request's body is too large",
+        change="raise the limit (nginx: client_max_body_size), or send fewer tools",
+    ),
+    Pattern(
+        rule="auth.forbidden",
+        match=(
+            r"permission.?denied",
+            r"not allowed to access",
+            r"insufficient permissions",
+            r"(does not|don't) have (access|permission)",
+        ),
+        part=Part.HARNESS,
+        title="the key may not use this model or route",
+        change="use a key with access to the model",
+    ),
+    Pattern(
+        rule="server.loading",
+        match=(
+            r"loading model",
+            r"model is (currently |still )?(loading|starting)",
+            r"is currently loading",
+            r"warming up",
+        ),
+        part=Part.SERVER,
+        delivery=Delivery.SERVER_ERROR,
+        transient=True,
+        title="the model is still loading",
+        change="wait until it is loaded",
+    ),
+    Pattern(
+        rule="server.out_of_memory",
+        match=(
+            r"out of memory",
+            r"cudaerrormemoryallocation",
+            r"failed to allocate",
+            r"insufficient memory",
+            r"requires more system memory",
+        ),
+        part=Part.SERVER,
+        ran=None,
+        delivery=Delivery.SERVER_ERROR,
+        title="the server ran out of memory",
+        change="serve with a smaller context, fewer parallel requests or a smaller model",
+    ),
+    Pattern(
+        rule="server.engine_dead",
+        match=(
+            r"enginedead",
+            r"enginecore",
+            r"runner process (has|was) (terminated|killed)",
+            r"runner has unexpectedly stopped",
+            r"model has crashed",
+            r"encountered while running the model",
+            r"runner failed",
+            r"post predict: post",
+            r"cuda error",
+            r"worker (died|exited)",
+            r"background loop has errored",
+        ),
+        part=Part.SERVER,
+        ran=None,
+        delivery=Delivery.SERVER_ERROR,
+        title="the engine behind the server died",
+        change="restart the engine and read its log",
+    ),
+    Pattern(
+        rule="server.overloaded",
+        match=(
+            r"overloaded",
+            r"server (is )?busy",
+            r"queue is full",
+            r"maximum pending requests",
+            r"at capacity",
+            r"no slots? available",
+            r"too many concurrent",
+            r"no available (server|worker|upstream)",
+            r"no healthy upstream",
+        ),
+        part=Part.SERVER,
+        delivery=Delivery.SERVER_ERROR,
+        transient=True,
+        title="the server has no capacity free",
+        change="send fewer requests at once",
+    ),
+    Pattern(
+        rule="gateway.upstream_unreachable",
+        match=(
+            r"connection refused",
+            r"upstream connect error",
+            r"apiconnectionerror",
+            r"cannot connect to host",
+            r"all connection attempts failed",
+            r"name resolution",
+            r"error code: 52[0-3]",
+            r"web server is down",
+        ),
+        part=Part.GATEWAY,
+        delivery=Delivery.SERVER_ERROR,
+        transient=True,
+        title="a gateway could not reach the engine",
+        change="start the engine behind the gateway, or correct the gateway's address for it",
+    ),
+    Pattern(
+        rule="gateway.timeout",
+        match=(
+            r"upstream (request |response )?time(d )?.?out",
+            r"gateway time-?out",
+            r"litellm\.timeout",
+            r"request timed out",
+            r"error code: 524",
+            r"deadline exceeded",
+            r"timeout waiting for",
+        ),
+        part=Part.GATEWAY,
+        ran=None,
+        delivery=Delivery.TIMEOUT,
+        transient=True,
+        title="a gateway gave up waiting for the engine",
+        change="raise the gateway's read timeout (nginx: proxy_read_timeout), or stream",
+    ),
+    Pattern(
+        rule="request.invalid",
+        match=(
+            r"field required",
+            r"\b(messages?|model|content) (is|are) required",
+            r"must have either content or",
+            r"input should be",
+            r"value_error",
+            r"loc.{0,8}body",
+            r"['\"`]\w{2,40}['\"`] is required",
+            r"validation error",
+        ),
+        part=Part.HARNESS,
+        statuses=(400, 422),
+        title="the server's validation refused the request",
+        change="correct the field that the error names",
+    ),
+)

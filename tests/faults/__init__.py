@@ -1,0 +1,1 @@
+"""Scenarios of the fault server: what real engines can't be made to show on demand."""
