@@ -29,6 +29,8 @@ format: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(BIN)/python bench/cli_start.py
 	$(BIN)/python bench/detector.py
+	$(BIN)/python bench/judge.py
+	$(BIN)/python bench/preflight.py
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
