@@ -29,6 +29,7 @@ IO = [
         "replay",
         "model_file",
         "local",
+        "pages",
         "report",
         "view",
     ),
