@@ -2,8 +2,9 @@
 
 All in one run, interleaved round by round, on loopback, before one nginx that answers each chat request with the same
 bytes. Whole answers are loaded by ``wrk`` at 1, 16 and 64 connections; streams by a small client of this file, from an
-upstream of this file that sends a chunk every few ms. nginx and wrk are found on PATH; the others are named by options
-and left out where they are not given. ``python bench/proxy.py --seconds 3 --rounds 3 --mitmdump … --litellm …``
+upstream of this file: paced (a chunk every few ms: delays) and unpaced (as fast as they are taken: chunks/s). nginx and
+wrk are found on PATH; the others are named by options and left out where they are not given.
+``python bench/proxy.py --seconds 3 --rounds 3 --mitmdump … --litellm …``
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from pathlib import Path
 from typing import Any
 
 _UNSET_KEY = "LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY"  # loopback only
-CHUNKS, EVERY = 100, 0.005  # of a streamed answer
+CHUNKS, EVERY = 100, 0.005  # of a paced stream
+UNPACED = 2000  # chunks of a stream without pauses
 TOOL = {"type": "function", "function": {"name": "get_weather", "description": "The weather in a city.", "parameters": {
     "type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}}  # fmt: skip
 ASK = {
@@ -54,6 +56,8 @@ http {{ access_log off; client_body_temp_path {folder}/b; proxy_temp_path {folde
 """
 PASS = "location / {{ proxy_pass http://up; proxy_http_version 1.1; proxy_buffering off; "
 PASS += "proxy_set_header Connection ''; }}"
+_QUOTED = json.dumps(ANSWER).replace("\\", "\\\\")  # nginx takes backslashes away
+ANSWERING = f"location / {{ default_type application/json; return 200 '{_QUOTED}'; }}"
 WRK = """wrk.method = "POST"; wrk.headers["Content-Type"] = "application/json"; wrk.body = [==[{body}]==]"""
 
 
@@ -157,10 +161,8 @@ def whole_answers(options: argparse.Namespace, base: Path) -> None:
     port = free_port()
     script = base / "post.lua"
     script.write_text(WRK.format(body=json.dumps(ASK)))
-    answer = json.dumps(ANSWER).replace("'", "")
-    body = f"location / {{ default_type application/json; return 200 '{answer}'; }}"
     with ExitStack() as stack:
-        stack.enter_context(process(nginx(base / "up", port, body)))
+        stack.enter_context(process(nginx(base / "up", port, ANSWERING)))
         proxies = servers(options, base, port)
         for listen, start in proxies.values():
             stack.enter_context(start())
@@ -190,30 +192,22 @@ def whole_answers(options: argparse.Namespace, base: Path) -> None:
 
 
 async def upstream_of_streams(port: int) -> None:
-    """Answers each request with chunks that carry the time of their sending."""
+    """Answers each request with chunks that carry the time of their sending; ``"chunks"`` asks for an unpaced lot."""
 
     async def connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
                 length = re.search(rb"content-length: (\d+)", head.lower())
-                await reader.readexactly(int(length[1]) if length else 0)
+                body = json.loads(await reader.readexactly(int(length[1]) if length else 0))
                 writer.write(
                     b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
                 )
-                for _ in range(CHUNKS):
-                    delta = {"content": f"{time.perf_counter_ns()} "}
-                    choice = {"index": 0, "delta": delta, "finish_reason": None}
-                    value = {
-                        "id": "c",
-                        "object": "chat.completion.chunk",
-                        "created": 1,
-                        "model": "m",
-                        "choices": [choice],
-                    }
-                    event = b"data: " + json.dumps(value).encode() + b"\n\n"
-                    writer.write(b"%x\r\n%b\r\n" % (len(event), event))
-                    await asyncio.sleep(EVERY)
+                for _ in range(body.get("chunks", CHUNKS)):
+                    writer.write(_chunk(f"{time.perf_counter_ns()} "))
+                    if "chunks" in body:
+                        await writer.drain()
+                    await asyncio.sleep(0 if "chunks" in body else EVERY)
                 end = b"data: [DONE]\n\n"
                 writer.write(b"%x\r\n%b\r\n0\r\n\r\n" % (len(end), end))
         except (ConnectionError, asyncio.IncompleteReadError):
@@ -223,10 +217,19 @@ async def upstream_of_streams(port: int) -> None:
     await server.serve_forever()
 
 
-async def read_stream(port: int) -> tuple[float, list[float]]:
+def _chunk(content: str) -> bytes:
+    choice = b'{"index":0,"delta":{"content":"%b"},"finish_reason":null}' % content.encode()
+    event = (
+        b'data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[%b]}\n\n'
+        % choice
+    )
+    return b"%x\r\n%b\r\n" % (len(event), event)
+
+
+async def read_stream(port: int, chunks: int = 0) -> tuple[float, list[float]]:
     """(ms to the first chunk, ms that each chunk took from its sending) of one stream."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    body = json.dumps({**ASK, "stream": True}).encode()
+    body = json.dumps({**ASK, "stream": True, **({"chunks": chunks} if chunks else {})}).encode()
     head = "POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
     started = time.perf_counter_ns()
     writer.write(head.encode() + b"Content-Length: %d\r\n\r\n" % len(body) + body)
@@ -236,22 +239,26 @@ async def read_stream(port: int) -> tuple[float, list[float]]:
         if not data:
             break
         now = time.perf_counter_ns()
-        buffer = buffer[-200:] + data
-        for sent in re.findall(rb'"content": ?"(\d+) "', data):
+        buffer = buffer[buffer.rfind(b"\n") + 1 :] + data  # a chunk may come in two pieces
+        whole = buffer[: buffer.rfind(b"\n") + 1]
+        for sent in re.findall(rb'"content": ?"(\d+) "', whole):
             first = first or (now - started) / 1e6
             delays.append((now - int(sent)) / 1e6)
     writer.close()
     return first, delays
 
 
-async def streams_of(port: int, count: int) -> tuple[list[float], list[float], float]:
+async def streams_of(port: int, count: int, chunks: int = 0) -> tuple[list[float], list[float], float]:
+    """(ms to each stream's first chunk, ms of each chunk, chunks/s over all)."""
     started = time.perf_counter()
-    done = await asyncio.gather(*(read_stream(port) for _ in range(count)))
+    done = await asyncio.gather(*(read_stream(port, chunks) for _ in range(count)))
     delays = [delay for _, found in done for delay in found]
     return [first for first, _ in done], delays, len(delays) / (time.perf_counter() - started)
 
 
 def streams(options: argparse.Namespace, base: Path) -> None:
+    import uvloop
+
     port = free_port()
     with ExitStack() as stack:
         stack.enter_context(process([sys.executable, __file__, "--streams", str(port)]))
@@ -265,23 +272,28 @@ def streams(options: argparse.Namespace, base: Path) -> None:
         for _ in range(options.rounds):
             for count in (1, 16):
                 for name, listen in targets.items():
-                    found[name, count].append(asyncio.run(streams_of(listen, count)))
+                    found[name, count].append(uvloop.run(streams_of(listen, count)))
+            for name, listen in targets.items():
+                found[name, 0].append(uvloop.run(streams_of(listen, 8, UNPACED)))
     print(
         f"{'streams':14}"
-        + "".join(f"{f'{c}: first ms':>14}{'delay p50':>11}{'p99':>8}{'chunks/s':>10}" for c in (1, 16))
+        + "".join(f"{f'{c}: first ms':>14}{'delay p50':>11}{'p99':>8}" for c in (1, 16))
+        + f"{'8 unpaced: chunks/s':>22}"
     )
     for name in targets:
         cells = ""
         for count in (1, 16):
             firsts = [x for run in found[name, count] for x in run[0]]
             delays = sorted(x for run in found[name, count] for x in run[1])
-            rate = statistics.median(run[2] for run in found[name, count])
             if not delays:
-                cells += f"{'no chunks':>43}"
+                cells += f"{'no chunks':>33}"
                 continue
             p99 = delays[int(len(delays) * 0.99) - 1]
-            cells += f"{statistics.median(firsts):>14.2f}{statistics.median(delays):>11.2f}{p99:>8.2f}{rate:>10,.0f}"
-        print(f"{name:14}{cells}", flush=True)
+            cells += f"{statistics.median(firsts):>14.2f}{statistics.median(delays):>11.2f}{p99:>8.2f}"
+        rates = [run[2] for run in found[name, 0]]
+        whole = min(len(run[1]) for run in found[name, 0])
+        missing = f" ({8 * UNPACED - whole:,} missing)" if whole < 0.99 * 8 * UNPACED else ""
+        print(f"{name:14}{cells}{statistics.median(rates):>22,.0f}{missing}", flush=True)
 
 
 # --------------------------------------------------------------------------- memory
@@ -297,7 +309,6 @@ def memory(options: argparse.Namespace, base: Path) -> None:
     port, listen = free_port(), free_port()
     script = base / "post2.lua"
     script.write_text(WRK.format(body=json.dumps(ASK)))
-    answer = json.dumps(ANSWER)
     command = [
         sys.executable,
         "-m",
@@ -308,9 +319,8 @@ def memory(options: argparse.Namespace, base: Path) -> None:
         "--upstream",
         f"http://127.0.0.1:{port}",
     ]
-    body = f"location / {{ default_type application/json; return 200 '{answer}'; }}"
     with (
-        process(nginx(base / "up3", port, body)),
+        process(nginx(base / "up3", port, ANSWERING)),
         process([*command, "--out", str(base / "memory")]) as proxy,
     ):
         wait_for(port), wait_for(listen)
@@ -370,7 +380,9 @@ def main() -> None:
     if options.bare:
         asyncio.run(bare(*options.bare))
     elif options.streams:
-        asyncio.run(upstream_of_streams(options.streams))
+        import uvloop
+
+        uvloop.run(upstream_of_streams(options.streams))
     else:
         for needed in ("nginx", "wrk"):
             if not shutil.which(needed):

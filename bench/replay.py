@@ -2,7 +2,7 @@
 
 Transport: what one worker takes for each text, less the parser's own time; on the wall, and in processor time (both
 processes), which a busy machine's other work does not swell. Two workers against one: on the parser, and on one that
-only waits (which shows the pool's part where the cores are busy).
+only waits. Where the cores are busy, the parser itself takes longer beside another: that is the machine's part.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ import os
 import random
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
 from typing import NamedTuple
 
 from corpora import TOOLS
-from truecall.engines import Job, Launch, Pool, resolve
+from truecall.engines import Job, Pool, resolve
 from truecall.engines.specs import own
 from truecall.replay.forms import FORMS
 
@@ -52,18 +54,19 @@ class Pass(NamedTuple):
     cpu: float
 
 
-def timed(launch: Launch, jobs: list[Job], workers: int, *, cpu: bool = False, passes: int = 3) -> Pass:
-    """The fastest of some passes; with ``cpu`` the one that took least processor time, the parser's own too."""
-    found = []
-    with Pool(launch, workers, cpu=cpu) as pool:
+def timed(pools: Sequence[Pool], jobs: list[Job], passes: int) -> list[list[Pass]]:
+    """The passes of each pool over the jobs. Pools take turns, so that the machine's other work meets all alike."""
+    found: list[list[Pass]] = [[] for _ in pools]
+    for pool in pools:
         pool.warm()
-        list(pool.run(jobs[: 200 * workers]))
-        for _ in range(passes):
+        list(pool.run(jobs[:400]))
+    for _ in range(passes):
+        for pool, passed in zip(pools, found, strict=True):
             began, before = time.perf_counter(), _cpu(pool)
             results = list(pool.run(jobs))
             wall, used = time.perf_counter() - began, _cpu(pool) - before
-            found.append(Pass(wall, sum(result.seconds for result in results), used))
-    return min(found, key=lambda one: one.cpu if cpu else one.wall)
+            passed.append(Pass(wall, sum(result.seconds for result in results), used))
+    return found
 
 
 def _cpu(pool: Pool) -> float:
@@ -80,6 +83,7 @@ def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     asked.add_argument("--parser", action="append", default=[], metavar="ENGINE:NAME")
     asked.add_argument("--texts", type=int, default=10_000)
+    asked.add_argument("--passes", type=int, default=5)
     asked.add_argument("--seed", type=int, default=0)
     arguments = asked.parse_args()
     made = texts(arguments.texts, arguments.seed)
@@ -96,13 +100,17 @@ def main() -> None:
             rows += [(f"{spec.engine}:{name}", spec.launch, name) for name in spec.parsers or ()]
         for label, launch, name in rows:
             jobs = [Job(name, text, TOOLS) for text in (made[:2000] if name == "wait" else made)]
-            one, two = timed(launch, jobs, 1), timed(launch, jobs, 2)
-            busy = timed(launch, jobs, 1, cpu=True)
+            with Pool(launch, 1) as first, Pool(launch, 2) as second, Pool(launch, 1, cpu=True) as third:
+                ones, twos, busy = timed((first, second, third), jobs, arguments.passes)
+            one, two, cpu = min(ones), min(twos), min(busy, key=lambda passed: passed.cpu)
+            ratio = median(a.wall / b.wall for a, b in zip(ones, twos, strict=True))
+            slower = median(b.parser / a.parser for a, b in zip(ones, twos, strict=True))
             print(
                 f"{label}: one worker {one.wall:.2f} s, of it the parser {one.parser:.2f} s; transport "
                 f"{(one.wall - one.parser) / len(jobs) * 1e6:.1f} µs a text on the wall, "
-                f"{(busy.cpu - busy.parser) / len(jobs) * 1e6:.1f} of processors; two workers {two.wall:.2f} s "
-                f"({one.wall / two.wall:.2f} times)"
+                f"{(cpu.cpu - cpu.parser) / len(jobs) * 1e6:.1f} of processors; two workers {ratio:.2f} times one "
+                f"(median of {arguments.passes}), {100 * two.parser / two.wall / 2:.0f} % of their time in the "
+                f"parser, which takes {slower:.2f} times as long beside another"
             )
 
 

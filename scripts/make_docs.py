@@ -17,7 +17,6 @@ from pathlib import Path
 from truecall import stacks
 from truecall.classify.rules import CALL_EMISSIONS, LEGAL, RULES, SEVERITY
 from truecall.records import Delivery, Emission
-from truecall.stacks import refusals_status
 from truecall.stacks.refusals import Refusal
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "verdicts.md"
@@ -48,16 +47,12 @@ def rules() -> str:
 
 
 def refusals() -> str:
-    by_status = [*refusals_status.BY_STATUS.values()]
-    named = ("CLIENT_ERROR", "SERVER_ERROR", "ERROR_EVENT", "HTML", "REDIRECT")
-    by_status += [getattr(refusals_status, name) for name in named]
-    rows: dict[str, tuple[str, ...]] = {}
-    for found in [*(pattern.refusal() for pattern in stacks.patterns()), *by_status]:
-        rows.setdefault(
-            found.rule, (f"`{found.rule}`", found.title, str(found.part), _ran(found), found.change)
-        )
+    rows = [
+        (f"`{found.rule}`", found.title, str(found.part), _ran(found), found.change)
+        for found in stacks.known_refusals().values()
+    ]
     head = ("rule", "what the server says", "part", "did the model run?", "what to change")
-    return table(head, rows.values())
+    return table(head, rows)
 
 
 def _ran(found: Refusal) -> str:

@@ -10,24 +10,35 @@ from pathlib import Path
 
 import msgspec
 
+from truecall.annotate.report import Output as AnnotateOutput
 from truecall.audits.bfcl.answer import Output
 from truecall.audits.tau import TauOutput
+from truecall.cli.dialects import DialectsOutput
+from truecall.engines.registry import EnginesOutput
 from truecall.preflight.beside import Beside
 from truecall.preflight.report import Report
+from truecall.proxy.session import Outcome as RecordOutput
 from truecall.records import Detection, Verdict
+from truecall.replay.matrix import MatrixOutput, TemplatesOutput
 from truecall.replay.tally import Report as ReplayReport
 from truecall.run.output import CardOutput, CompareOutput, RunOutput
 from truecall.scan.summary import Report as ScanReport
 
 FOLDER = Path(__file__).parent.parent / "docs" / "schemas"
 SCHEMAS = {
+    "annotate": AnnotateOutput,
     "audit-bfcl": Output,
     "audit-tau": TauOutput,
     "card": CardOutput,
     "compare": CompareOutput,
     "detection": Detection,
+    "dialects": DialectsOutput,
+    "engines": EnginesOutput,
+    "matrix": MatrixOutput,
+    "matrix-templates": TemplatesOutput,
     "preflight": Report,
     "preflight-beside": Beside,
+    "record": RecordOutput,
     "replay": ReplayReport,
     "run": RunOutput,
     "scan": ScanReport,

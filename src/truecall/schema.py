@@ -159,14 +159,19 @@ def _types(schema: Any, root: Any, depth: int) -> frozenset[str]:
 
 
 class Toolset:
-    """The tools of a request. ``known`` is False when no list was given at all."""
+    """The tools of a request. ``known`` is False when no list was given at all.
 
-    __slots__ = ("known", "names", "tools")
+    ``bare`` are the names without a low line: most names have one and most prose has none, so that these alone
+    are searched for in most prose.
+    """
+
+    __slots__ = ("bare", "known", "names", "tools")
 
     def __init__(self, tools: dict[str, Tool], known: bool) -> None:
         self.tools = tools
         self.known = known
         self.names = tuple(tools)
+        self.bare = tuple([name for name in tools if "_" not in name])
 
     def get(self, name: str | None) -> Tool | None:
         return self.tools.get(name) if name is not None else None

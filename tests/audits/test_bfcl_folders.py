@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import zstandard
 
@@ -161,6 +162,18 @@ def test_torn_and_hostile_lines_are_named_and_left_out(tmp_path: Path) -> None:
     assert report.bad_count == 6
     assert {bad.place.line for bad in report.bad} == {None, 7, 8, 9, 10, 11}
     assert only(report).every.entries == 7
+
+
+def test_what_pythons_json_writes_reaches_the_report(tmp_path: Path) -> None:
+    """Lone surrogates and infinite counts: nothing of them is lost, and the report can still be written."""
+    root = snapshot(tmp_path)
+    path = root / "result" / MODEL / "non_live" / "BFCL_v4_irrelevance_result.json"
+    odd = {"id": "irrelevance_\ud800", "result": "caf\ud83d", "output_token_count": float("inf")}
+    path.write_text(path.read_text() + json.dumps(odd) + "\n")
+    report = read(root)
+    assert report.bad_count == 0 and msgspec.json.encode(report)
+    last = only(report).entries[-1]
+    assert last.id == "irrelevance_\ufffd" and last.output_tokens is None
 
 
 def test_doubled_ids_and_contradictions_are_noted(tmp_path: Path) -> None:

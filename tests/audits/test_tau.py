@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from truecall.audits.tau import TauReport, answer, audit
@@ -122,6 +123,18 @@ def test_tau2_folder_with_one_file_a_simulation(tmp_path: Path) -> None:
     report = read(tmp_path, "tau2")
     assert (report.simulations, report.tasks) == (2, 1)
     assert report.published.pass_k == {"1": 0.5, "2": 0.0}
+
+
+@pytest.mark.parametrize("kind", ["tau-bench", "tau2"])
+def test_lone_surrogates_reach_the_report(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "results.json"
+    odd = "caf\ud83d"
+    if kind == "tau-bench":
+        path.write_text(json.dumps([{**tau(0, 1.0, text=odd), "task_id": odd}, tau(1, 0, error=odd)]))
+    else:
+        path.write_text(json.dumps({"simulations": [{**tau2(odd, 1.0), "trial": odd}]}))
+    report = read(path, kind)
+    assert report.bad == () and msgspec.json.encode(report)
 
 
 def test_no_files_is_the_users_mistake(tmp_path: Path) -> None:

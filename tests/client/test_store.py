@@ -10,6 +10,7 @@ import stat
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -20,10 +21,13 @@ from truecall.records import Exchange, Request, Timing
 from truecall.redact import Redactor
 from truecall.store import (
     INLINE,
+    Place,
     RunFolder,
+    find_place,
     latest_preflight,
     load_preflight,
-    new_preflight,
+    name_of,
+    new_place,
     read_blob,
     read_log,
     save_preflight,
@@ -177,6 +181,20 @@ def test_keep_shape_and_none(tmp_path: Path) -> None:
     assert "shape" not in next(read_log(tmp_path / "none"))["body"]
 
 
+def test_what_a_model_wrote_never_stops_the_writer(tmp_path: Path) -> None:
+    """Lone surrogates in names, and arguments that are nested deeper than Python goes."""
+    deep: Any = "x"
+    for _ in range(900):
+        deep = [deep]
+    with RunFolder(tmp_path / "run") as folder:
+        folder.append("verdict", {"n": 1, "arguments": {"\ud800": "\ud800"}}, plain=True)
+        folder.append("verdict", {"n": 2, "arguments": deep, "why": "w" * 9000}, plain=True)
+        folder.write("report.json", {"\ud800": ("\ud800",)})
+    one, two = read_log(tmp_path / "run")
+    assert one["arguments"] == {"?": "?"} and two["n"] == 2 and two["arguments"] is None
+    assert msgspec.json.decode((tmp_path / "run" / "report.json").read_bytes()) == {"\ufffd": ["\ufffd"]}
+
+
 def test_preflights_have_short_ids_in_order(tmp_path: Path) -> None:
     assert latest_preflight(tmp_path) is None
     first = save_preflight({"verdict": "READY"}, home=tmp_path)
@@ -184,13 +202,16 @@ def test_preflights_have_short_ids_in_order(tmp_path: Path) -> None:
     assert (first, second) == ("0001", "0002") and latest_preflight(tmp_path) == second
     for name in ("0002", "2", "preflight/0002", str(tmp_path / "preflight" / "0002")):
         assert load_preflight(name, home=tmp_path) == {"verdict": "BROKEN", "id": "0002"}
-    unfinished, _ = new_preflight(tmp_path)
+    unfinished = new_place(Place.PREFLIGHT, tmp_path).name
     assert unfinished == "0003" and latest_preflight(tmp_path) == second
 
 
 def test_ids_are_given_once(tmp_path: Path) -> None:
     taken: list[str] = []
-    threads = [threading.Thread(target=lambda: taken.append(new_preflight(tmp_path)[0])) for _ in range(20)]
+    threads = [
+        threading.Thread(target=lambda: taken.append(new_place(Place.PREFLIGHT, tmp_path).name))
+        for _ in range(20)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -234,6 +255,16 @@ def test_where_results_are_kept() -> None:
 def test_a_place_that_cannot_be_written_is_said_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="TRUECALL_HOME"):
-        new_preflight(tmp_path / "file")
+        new_place(Place.PREFLIGHT, tmp_path / "file")
     with pytest.raises(UsageError, match="can't be written"):
         RunFolder(tmp_path / "file" / "run")
+
+
+def test_a_bare_id_that_two_kinds_have_must_be_told_apart(tmp_path: Path) -> None:
+    run, record = (new_place(place, tmp_path) for place in (Place.RUN, Place.RECORD))
+    with pytest.raises(InputError, match="1: there is more than one; say run/0001 or record/0001"):
+        find_place("1", list(Place), tmp_path)
+    assert find_place("record/1", list(Place), tmp_path) == record and name_of(run, tmp_path) == "run/0001"
+    with pytest.raises(InputError, match="preflight/1: no preflight of that id"):
+        find_place("preflight/1", list(Place), tmp_path)
+    assert find_place("some/where", list(Place), tmp_path) == Path("some/where")

@@ -47,6 +47,17 @@ def test_one_character_at_a_time(text: str) -> None:
     check_split(text, TOOLS, list(text), detect(text, TOOLS))
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<tool_call>[[{"NaME": "clock_now", "arguments": {}}, {"name": "run_tests", "arguments": {"code": "x"}}]',
+        '[{"tool_calls": [{"name": "run_tests", "arguments": {}}, {"name": "get_weather", "arguments": {}}]}]',
+    ],
+)
+def test_calls_of_one_element_have_places_of_their_own(text: str) -> None:
+    assert len(check(text, TOOLS, random.Random(1)).calls) == 2
+
+
 @pytest.mark.parametrize("block", range(20))
 def test_mutated_cases(block: int) -> None:
     for number in range(block * 100, block * 100 + 100):
@@ -91,7 +102,25 @@ def test_the_short_way_says_what_the_full_sweep_says() -> None:
     short = 0
     for number in range(3000):
         text, tools = make(7, number, CORPUS + PLAIN * (len(CORPUS) // 8))
-        src = Source(text, compile_tools(tools))
-        short += quick(src) is not None
-        assert detect(text, tools) == detect_in_full(src)
+        known = compile_tools(tools)
+        short += quick(text, known) is not None
+        assert detect(text, tools) == detect_in_full(Source(text, known))
     assert short > 200
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        f"{CALL}\n",
+        "```text\nab\n```\n",
+        f"{CALL}\n```text\nab\n```\n",
+        f"> {CALL}\n" + "```text\nab\n```\n" * 9,
+    ],
+)
+@pytest.mark.parametrize("count", [500, 990, 1000, 1100, 3500])
+def test_the_short_way_ends_where_the_full_sweep_does(unit: str, count: int) -> None:
+    """How much a text may hold is counted alike; what is beyond it stays unread and is noted."""
+    text = unit * count + "."
+    found = detect(text, TOOLS)
+    assert found == detect_in_full(Source(text, compile_tools(TOOLS)))
+    assert count < 3500 or found.notes == ("capped",)

@@ -56,6 +56,21 @@ def test_open_until_reasoning_is_decided() -> None:
     assert detect(text + "</think>It is cold.", TOOLS, reasoning_open=False).emitted
 
 
+def test_a_call_whose_value_may_go_on_stays_open() -> None:
+    """A tag in a value may be the text of a whole call inside it, should closers for it come."""
+    tools = [{"name": "note", "parameters": {"type": "object", "properties": {"text": {"type": "string"}}}}]
+    head = "<tool_call>\n<function=note>\n<parameter=text>\n"
+    closers = "\n</parameter>\n</function>\n</tool_call>"
+    text = f"{head}It begins with <function=x> as said.{closers}" + " and so it goes on" * 30
+    assert detect(text, tools).calls[0].arguments == {"text": "It begins with <function=x> as said."}
+    assert detect(text + closers, tools).calls[0].arguments != {
+        "text": "It begins with <function=x> as said."
+    }
+    assert Detector(tools, reasoning_open=False).feed(text).emitted is None
+    plain = text.replace("<function=x>", "an opener")
+    assert Detector(tools, reasoning_open=False).feed(plain).emitted is True
+
+
 @pytest.mark.parametrize("size", [1, 3, 10_000])
 def test_splits_agree(size: int) -> None:
     for raw, tools in texts()[::7]:

@@ -37,6 +37,8 @@ def whole(parser: str, text: str, tools: list[Any]) -> Any:
         os._exit(7)
     if "HANG" in text:
         time.sleep(60)
+    if "UNASKED" in text:
+        raise protocol.Unasked("the model wrote another text")
     if "RAISE" in text:
         raise ValueError("the parser stumbled")
     if "PRINT" in text:

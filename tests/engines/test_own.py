@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 import threading
@@ -11,10 +12,22 @@ from typing import Any
 
 import pytest
 
-from truecall.engines import Job, Parse, Worker, resolve
+from tests.fault_server import Start
+from tests.faults import engine
+from tests.faults.engine import Profile
+from truecall.engines import Job, Parse, Spec, Worker, resolve
 from truecall.engines.specs import own
 from truecall.errors import CannotTell
 
+WEATHER: list[Any] = [
+    {
+        "type": "function",
+        "function": {
+            "name": "get_weather",
+            "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
+        },
+    }
+]
 CODE = """
 import json
 
@@ -163,3 +176,38 @@ def test_the_parser_inside_a_running_server() -> None:
     assert [(call.name, call.arguments) for call in one.calls] == [("f", "{}")]
     assert (two.state, two.calls, two.content) == ("parsed", (), "plain")
     assert three.state == "raised" and "HTTP 500" in three.detail
+
+
+def _asked(spec: Spec, *texts: str) -> list[Parse]:
+    with Worker(spec.launch) as worker:
+        return list(worker.run([Job("served", text, WEATHER) for text in texts]))
+
+
+async def test_ollamas_parser_reads_what_its_model_repeats(
+    fault_server: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No Ollama runs here: its bodies are those of its code. What the model wrote is told by logprobs."""
+    running = await fault_server(Profile(engine="ollama"))
+    (spec,) = resolve([f"ollama:{running.base_url}"])
+    call = engine.hermes("get_weather", {"city": "Oslo"})
+    one, two = await asyncio.to_thread(_asked, spec, call, "It is fine.")
+    assert [(found.name, found.arguments) for found in one.calls] == [("get_weather", '{"city": "Oslo"}')]
+    assert (two.state, two.calls, two.content) == ("parsed", (), "It is fine.")
+    sent = json.loads(running.received[-1].body)
+    assert sent["logprobs"] is True and sent["messages"][-1]["content"].endswith("It is fine.")
+
+    monkeypatch.setattr(engine, "writes", lambda *_: "Sure!")
+    (other,) = await asyncio.to_thread(_asked, spec, call)
+    assert (other.state, other.detail) == ("unasked", "the model did not write this text (by echo)")
+
+    refusing = await fault_server(Profile(engine="ollama", evidence=False))
+    (blind,) = await asyncio.to_thread(_asked, *resolve([f"ollama:{refusing.base_url}"]), call)
+    assert blind.state == "unasked" and "HTTP 400" in blind.detail
+
+
+async def test_a_guided_server_tells_its_tokens(fault_server: Start) -> None:
+    running = await fault_server(Profile(engine="vllm", parser="qwen3_coder"))
+    (spec,) = resolve([f"vllm:{running.base_url}"])
+    (parse,) = await asyncio.to_thread(_asked, spec, engine.hermes("get_weather", {"city": "Oslo"}))
+    assert (parse.state, parse.calls, parse.content) == ("parsed", (), "")
+    assert running.received[-1].path == "/detokenize"

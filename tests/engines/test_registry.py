@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -125,9 +130,12 @@ class Commands:
     def __init__(self) -> None:
         self.ran: list[list[str]] = []
         self.fail = ""
+        self.broken = ""  # a file in the environment with which nothing can be installed
 
     def __call__(self, command: list[str], log: Path) -> None:
         self.ran.append(command)
+        if self.broken and (log.parent / "env" / self.broken).exists() and "venv" not in command:
+            raise CannotTell("the installer failed (code 2): TypeError: got 'NoneType'")
         if self.fail and self.fail in command:
             raise CannotTell("the installer failed (code 1): no such version")
         if "venv" in command:
@@ -171,6 +179,58 @@ def test_it_goes_on_where_it_was_stopped(commands: Commands) -> None:
     commands.ran.clear()
     assert installing.add(VERL, "0.9.1", lambda _: None).ready
     assert installed(commands) == ["regex pydantic"]
+
+
+def test_what_was_half_written_is_made_anew(commands: Commands) -> None:
+    commands.fail = "pydantic"
+    with pytest.raises(CannotTell):
+        installing.add(VERL, "0.9.1", lambda _: None)
+    (registry.folder_of("verl", "0.9.1") / "env" / "broken").touch()
+    commands.broken = "broken"
+    commands.fail = ""
+    said: list[str] = []
+    assert installing.add(VERL, "0.9.1", said.append).ready
+    assert any("making it anew" in line for line in said)
+    assert installed(commands)[-2:] == ["--no-deps verl==0.9.1", "regex pydantic"]
+
+
+def test_an_installer_that_was_left_behind_keeps_others_out() -> None:
+    """truecall alone is killed; its installer goes on for a while."""
+    folder = registry.folder_of("verl", "0.9.1")
+    folder.mkdir(parents=True)
+    code = (
+        "import sys; from pathlib import Path; from truecall.engines import installing\n"
+        "folder = Path(sys.argv[1])\n"
+        "with installing._alone(folder):\n"
+        "    print('begun', flush=True)\n"
+        "    installing._run([sys.executable, '-c', 'import time; time.sleep(60)'], folder / 'log')"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, str(folder)], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stdout.readline() == b"begun\n"
+        left = _child(process.pid)
+        process.kill()
+        process.wait()
+    try:
+        with pytest.raises(UsageError, match="an installer that it left"), installing._alone(folder):
+            pass
+    finally:
+        os.kill(left, signal.SIGKILL)
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        with suppress(UsageError), installing._alone(folder):
+            return
+        time.sleep(0.02)
+    pytest.fail("the folder stays locked")
+
+
+def _child(pid: int) -> int:
+    """The process that another started, once there is one."""
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        if found := Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+            return int(found[0])
+        time.sleep(0.01)
+    raise AssertionError("it started nothing")
 
 
 def test_what_breaks_vllm_is_taken_out_again(commands: Commands) -> None:
@@ -220,9 +280,19 @@ def test_without_pip_in_the_environment_another_installs(monkeypatch: pytest.Mon
         installing._pip("/env/bin/python")
 
 
-def test_a_failed_step_shows_its_last_lines(tmp_path: Path) -> None:
-    code = "import sys; print('a'); print('ERROR: no matching distribution'); sys.exit(3)"
-    with pytest.raises(CannotTell, match=r"code 3.*no matching distribution"):
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("a\nERROR: no matching distribution", r"code 3\): ERROR: no matching distribution; all of it"),
+        ("b\nERROR: Cannot install x\n\nThe conflict is:\n  x depends on y==1\n\nTo fix\ntry\nERROR: See",
+         r"3\): ERROR: Cannot install x / The conflict is: / x depends on y==1 / To fix; all"),
+        ("1\n2\n3\n4\nKilled", r"code 3\): 2 / 3 / 4 / Killed; all"),
+        ("", r"code 3\): ; all"),
+    ],
+)  # fmt: skip
+def test_a_failed_step_shows_the_lines_that_say_why(tmp_path: Path, said: str, told: str) -> None:
+    code = f"import sys; print({said!r}); sys.exit(3)"
+    with pytest.raises(CannotTell, match=told):
         installing._run([sys.executable, "-c", code], tmp_path / "log")
 
 

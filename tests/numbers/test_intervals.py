@@ -183,6 +183,13 @@ def test_full_agreement_has_a_kappa_and_no_interval() -> None:
     assert "no disagreement" in found.reason
 
 
+def test_raters_who_always_part_have_a_kappa_and_no_interval() -> None:
+    found = cohen_kappa([("call", "none")] * 9)
+    assert found.value == 0
+    assert found.interval is None
+    assert "all resamples" in found.reason
+
+
 def test_kappa_of_one_label_is_undefined() -> None:
     found = cohen_kappa([("call", "call")] * 10)
     assert found.value is None

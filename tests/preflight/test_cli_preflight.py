@@ -25,6 +25,7 @@ from tests.faults.engine import Profile
 from tests.preflight.native import hanging
 from tests.preflight.served import served
 from truecall import cli, probe
+from truecall.store.index import open_index
 
 KEY = "sk-test-0123456789abcdefghijklmnop"
 SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schemas"
@@ -81,6 +82,21 @@ def test_what_is_kept_is_for_the_user_alone(home: Path) -> None:
         assert preflight("--base-url", server.base_url, *FAST) == 0
     files = [path for path in home.rglob("*") if path.is_file()]
     assert files and all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in files)
+
+
+def test_the_requests_are_kept_with_their_verdicts(home: Path) -> None:
+    with served(Profile(parser="qwen3_coder")) as server:
+        assert preflight("--base-url", server.base_url) == 1
+    folder = home / "preflight" / "0001"
+    spent = json.loads((folder / "report.json").read_text())["spent"]["requests"]
+    with open_index(folder) as index:
+        assert 0 < index.count() <= spent and index.count({"emission": None}) == index.bad == 0
+        assert {"warm-up", "auto", "loopback"} <= {item for item, _ in index.values("item")}
+        lost = index.page({"item": "auto", "delivery": "erased", "tier": "token_ids"})
+        assert lost and "<tool_call>" in lost[0].excerpt
+        turn = index.turn(lost[0].id)
+        assert turn.judged() == turn.verdict and turn.faults == () and turn.tools
+        assert turn.detection is not None and turn.detection.calls[0].dialect == "hermes"
 
 
 def test_no_save_keeps_nothing_and_prints_the_whole_curl_line(

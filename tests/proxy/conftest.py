@@ -74,7 +74,12 @@ async def recording(folder: Path, answer: Answer = standard, **options: Any) -> 
         orders = {k: options.pop(k) for k in ("secrets", "keep", "tools", "simulator_models") if k in options}
         await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
         pen = Pen(
-            Orders(folder=str(folder), ring=-1, talk=-1, base_url=connection.root(), **orders),
+            Orders(
+                folder=str(folder),
+                base_url=connection.root(),
+                swap=options.get("swap", "none"),
+                **orders,
+            ),
             alert=alerts.append,
             news=lambda _: None,
         )
@@ -85,7 +90,7 @@ async def recording(folder: Path, answer: Answer = standard, **options: Any) -> 
             proxied = Proxied(upstream, hub, port, [])
             proxied.pen, proxied.alerts = pen, alerts  # type: ignore[attr-defined]
             yield proxied
-        await pen.finish(patience=60)
+        await pen.finish(patience=120)
 
 
 @pytest_asyncio.fixture

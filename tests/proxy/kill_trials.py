@@ -1,7 +1,8 @@
 """Kills a recording proxy, its recorder or both at a random moment under load, and looks at what is left.
 
-Held to: every line but a torn last one is JSON; blobs are whole; of the answers that clients got whole, at most
-those in flight to the recorder are missing when both were killed, and none when only one was.
+Where both were killed, another run in the same folder takes up what they left. Held to: every line is JSON but a
+torn last one, which the next run cuts off; blobs are whole; no exchange is there twice; of the answers that clients
+got whole none is missing.
 ``python -m tests.proxy.kill_trials --trials 200`` prints the count of each outcome.
 """
 
@@ -24,7 +25,7 @@ from pathlib import Path
 import msgspec
 
 from tests.proxy.upstream import WEATHER, serving
-from truecall.proxy.follow import exchange_of
+from truecall.store import exchange_of
 
 CLIENTS = 8
 
@@ -42,28 +43,13 @@ class Outcome:
 def trial(folder: Path, what: str, seed: int) -> Outcome:
     """One run that is killed (``what``: proxy, recorder, both) at a moment drawn with ``seed``."""
     answered = asyncio.run(_run(folder, what, random.Random(seed)))
-    return _look(folder, answered, what)
+    return _look(folder, answered)
 
 
 async def _run(folder: Path, what: str, rng: random.Random) -> set[str]:
     answered: set[str] = set()
     async with serving() as upstream:
-        command = [
-            sys.executable,
-            "-m",
-            "truecall",
-            "record",
-            "--upstream",
-            upstream.url,
-            "--out",
-            str(folder),
-        ]
-        proxy = await asyncio.create_subprocess_exec(
-            *command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL
-        )
-        assert proxy.stderr is not None
-        line = (await proxy.stderr.readline()).decode()
-        port = int(line.split("127.0.0.1:")[1].split("/")[0].split(" ")[0])
+        proxy, port = await _start(upstream.url, folder)
         recorder = _child_of(proxy.pid)
         first = asyncio.Event()
         clients = [asyncio.create_task(_client(port, n, answered, first)) for n in range(CLIENTS)]
@@ -82,7 +68,20 @@ async def _run(folder: Path, what: str, rng: random.Random) -> set[str]:
             proxy.send_signal(signal.SIGINT)
         await proxy.communicate()
         await asyncio.to_thread(_await_end, recorder)
+        if what == "both":
+            again, _ = await _start(upstream.url, folder)
+            again.send_signal(signal.SIGINT)
+            await again.communicate()
     return answered
+
+
+async def _start(url: str, folder: Path) -> tuple[asyncio.subprocess.Process, int]:
+    """A recording proxy and its port."""
+    command = [sys.executable, "-m", "truecall", "record", "--upstream", url, "--out", str(folder)]
+    proxy = await asyncio.create_subprocess_exec(*command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    assert proxy.stderr is not None
+    line = (await proxy.stderr.readline()).decode()
+    return proxy, int(line.split("127.0.0.1:")[1].split("/")[0].split(" ")[0])
 
 
 async def _client(port: int, name: int, answered: set[str], first: asyncio.Event) -> None:
@@ -127,7 +126,7 @@ def _await_end(pid: int) -> None:
         time.sleep(0.02)
 
 
-def _look(folder: Path, answered: set[str], what: str) -> Outcome:
+def _look(folder: Path, answered: set[str]) -> Outcome:
     log = folder / "log.jsonl"
     data = log.read_bytes() if log.exists() else b""
     whole, _, torn = data.rpartition(b"\n")
@@ -141,12 +140,12 @@ def _look(folder: Path, answered: set[str], what: str) -> Outcome:
                 recorded.append(body["messages"][0]["content"].split(" ")[0])
         except Exception as error:
             fault = f"{type(error).__name__}: {error}"
-    if torn and what != "both":
+    if torn:
         fault = fault or "a torn line was left"
     if len(recorded) != len(set(recorded)):
         fault = fault or "an exchange was recorded twice"
     missing = len(answered - set(recorded))
-    if missing and what != "both":
+    if missing:
         fault = fault or f"{missing} answered exchanges are missing"
     return Outcome(len(answered), len(recorded), missing, fault)
 

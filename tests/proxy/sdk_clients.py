@@ -100,7 +100,45 @@ def inspect_ai(root: str) -> list[Any]:
     return asyncio.run(work())
 
 
-CLIENTS = {f.__name__: f for f in (openai_sync, openai_async, anthropic, ollama, inspect_ai)}
+def swapped(root: str) -> list[Any]:
+    """What each library makes of a surfaced call, whole and streamed: [library, name, arguments]."""
+    from anthropic import Anthropic
+    from ollama import Client
+    from openai import OpenAI
+
+    schema = WEATHER["function"]["parameters"]
+    got: list[Any] = []
+    openai = OpenAI(base_url=f"{root}/v1", api_key="sk-test-0123456789", max_retries=0)
+    chat: Any = {"model": "m", "messages": ASK, "tools": [WEATHER]}
+    with openai.chat.completions.stream(**chat) as chunks:
+        answers = [openai.chat.completions.create(**chat), chunks.get_final_completion()]
+    chosen = [answer.choices[0] for answer in answers]
+    got += [
+        [choice.finish_reason, call.function.name, json.loads(call.function.arguments)]
+        for choice in chosen
+        for call in choice.message.tool_calls or []
+    ]
+    flat: Any = {"type": "function", "name": "get_weather", "parameters": schema}
+    asked: Any = {"model": "m", "input": "Weather in Oslo?", "tools": [flat]}
+    with openai.responses.stream(**asked) as events:
+        responses = [openai.responses.create(**asked), events.get_final_response()]
+    items: list[Any] = [item for response in responses for item in response.output]
+    got += [[item.type, item.name, json.loads(item.arguments)] for item in items]
+    client = Anthropic(base_url=root, api_key="sk-ant-0123456789", max_retries=0)
+    tool: Any = {"name": "get_weather", "input_schema": schema}
+    options: Any = {"model": "m", "max_tokens": 50, "messages": ASK, "tools": [tool]}
+    with client.messages.stream(**options) as parts:
+        messages = [client.messages.create(**options), parts.get_final_message()]
+    got += [[m.stop_reason, block.name, block.input] for m in messages for block in m.content]
+    ollama = Client(host=root)
+    lines = [ollama.chat(model="m", messages=ASK, tools=[WEATHER])]
+    lines += ollama.chat(model="m", messages=ASK, tools=[WEATHER], stream=True)
+    used = [call.function for line in lines for call in line.message.tool_calls or []]
+    got += [["ollama", function.name, dict(function.arguments)] for function in used]
+    return got
+
+
+CLIENTS = {f.__name__: f for f in (openai_sync, openai_async, anthropic, ollama, inspect_ai, swapped)}
 
 if __name__ == "__main__":
     print(json.dumps(CLIENTS[sys.argv[1]](sys.argv[2]), default=str, sort_keys=True))

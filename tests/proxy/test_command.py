@@ -54,6 +54,7 @@ async def test_the_commands_code_is_passed_on(tmp_path: Path, code: int) -> None
     got, out, err = await record(tmp_path, *call(code=code), answer=answer)
     assert got == code and json.loads(out)["choices"]
     assert "1 valid calls were lost by the server" in err and "1  valid/leaked" in err
+    assert "lost      per conversation 100.0 % (no interval) (n = 1)" in err
 
 
 async def test_surface_changes_what_the_command_gets(tmp_path: Path) -> None:
@@ -61,6 +62,7 @@ async def test_surface_changes_what_the_command_gets(tmp_path: Path) -> None:
     _, out, err = await record(tmp_path, "--surface", *call(), answer=answer)
     assert json.loads(out)["choices"][0]["finish_reason"] == "tool_calls"
     assert "turns text into action" in err and "truecall delivered 1" in err
+    assert "works on OpenAI chat and responses, Anthropic messages and Ollama chat" in err
 
 
 @pytest.mark.parametrize("code", [0, 3])

@@ -1,7 +1,7 @@
 """Real client libraries see through the proxy what they see without it, and the server sees the same from them.
 
-The libraries are wanted in the interpreter that TRUECALL_SDK_PYTHON names (default: this one); a library that is
-not there is skipped.
+OpenAI's, Anthropic's and Ollama's come with the ``dev`` extra. inspect_ai (some 400 MB) is wanted in the interpreter
+that TRUECALL_SDK_PYTHON names (default: this one); a library that is not there is skipped.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from tests.proxy.conftest import Start
-from tests.proxy.upstream import Request, Upstream
+from tests.proxy.upstream import LEAK, Request, Upstream, Writer, chunked, say, whole
+from tests.proxy.wires import WIRES
 
 PYTHON = os.environ.get("TRUECALL_SDK_PYTHON", sys.executable)
 SCRIPT = str(__file__).replace("test_sdks.py", "sdk_clients.py")
@@ -66,6 +67,33 @@ async def test_a_client_sees_no_difference(proxy: Start, client: str) -> None:
     assert without_hop(through) == without_hop(direct)
     assert [seen(request) for request in upstream.requests] == asked
     assert len(asked) > 0 and len(proxied.passed) == len(asked)
+
+
+async def test_surfaced_calls_are_the_libraries_own(proxy: Start) -> None:
+    for library in ("openai", "anthropic", "ollama"):
+        if not await has(library):
+            pytest.skip(f"{library} is not installed in {PYTHON}")
+
+    async def leaking(request: Request, writer: Writer) -> None:
+        wire = next(wire for wire in WIRES if request.target.startswith(wire.path))
+        if request.json.get("stream"):
+            await say(writer, *chunked(wire.stream(LEAK), wire.kind))
+        else:
+            await say(writer, whole(wire.whole(LEAK)))
+
+    proxied = await proxy(leaking, swap="surface")
+    call = ["get_weather", {"city": "Oslo"}]
+    said = [
+        "tool_calls",
+        "tool_calls",
+        "function_call",
+        "function_call",
+        "tool_use",
+        "tool_use",
+        "ollama",
+        "ollama",
+    ]
+    assert await run("swapped", proxied.url) == [[word, *call] for word in said]
 
 
 def without_hop(value: Any) -> Any:

@@ -29,6 +29,7 @@ from truecall.config import resolve
 from truecall.proxy import Hub, Settings
 from truecall.proxy.editing import insert
 from truecall.proxy.frames import Passed
+from truecall.proxy.strip import says_nothing, strip
 from truecall.wire import read
 
 ASK: dict[str, Any] = {
@@ -242,6 +243,21 @@ async def test_evidence_is_given_up_where_it_is_refused() -> None:
     assert through.choices == direct.choices and through.error is None
     first, second = (frame for frame in frames if isinstance(frame, Passed))
     assert first.superseded and first.status == 400 and second.status == 200
+
+
+def test_what_was_asked_for_leaves_no_trace() -> None:
+    choice = {"index": 0, "delta": {"content": "Hi"}, "logprobs": None, "finish_reason": None}
+    plain = {
+        "id": "c",
+        "choices": [{**choice, "token_ids": None}],
+        "prompt_token_ids": None,
+    }  # vLLM 0.32, live
+    asked = {"id": "c", "choices": [{**choice, "token_ids": [1, 2]}], "prompt_token_ids": [3]}
+    assert strip(asked, ("return_token_ids",), "vllm") and asked == plain
+    sglang = {"choices": [{**choice, "meta_info": {"id": "x"}}], "sglext": {}}
+    assert strip(sglang, ("return_meta_info",), "sglang") and sglang == {"choices": [choice]}
+    ollama = {"message": {"role": "assistant", "content": ""}, "logprobs": [{"token": "<"}], "done": False}
+    assert strip(ollama, ("logprobs",), "ollama") and says_nothing(ollama) and "logprobs" not in ollama
 
 
 def test_fields_are_put_in_and_the_rest_stays() -> None:

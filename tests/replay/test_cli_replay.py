@@ -5,20 +5,24 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
+import jsonschema_rs
 import pytest
 
 import truecall
-from truecall.cli import execute
-from truecall.engines import Spec
+from truecall.cli import execute, matrix_screen
+from truecall.engines import Launch, Spec, registry
 from truecall.replay import matrix
 from truecall.replay.samples import MALFORMED, samples
 
 from . import archives
+from .conftest import FAKE
 
 HERMES = Path(truecall.__file__).parent / "data" / "hermes.jinja"
+SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schemas"
 CODER = """{{ tools | tojson }}
 {%- for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}
 <tool_call>
@@ -43,8 +47,14 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
 
 
 def report(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, Any]:
+    """The exit code and the JSON, which has to be as the published schema says."""
     code, out = run(capsys, *words, "--json")
-    return code, json.loads(out)
+    found = json.loads(out)
+    name = "matrix-templates" if "--template" in words else words[0]
+    schema = json.loads((SCHEMAS / f"{name}.json").read_text("utf-8"))
+    jsonschema_rs.validator_for(schema).validate(found)
+    assert set(found) == set(schema["$defs"][schema["$ref"].rpartition("/")[2]]["properties"])
+    return code, found
 
 
 def test_two_archives_of_one_model(tmp_path: Path, parser: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -171,7 +181,7 @@ def test_the_users_own_texts(tmp_path: Path, parser: str, capsys: pytest.Capture
     assert "has no text" in capsys.readouterr().err
 
 
-def test_versions_against_each_other(fake: Spec) -> None:
+def test_versions_against_each_other(fake: Spec, capsys: pytest.CaptureFixture[str]) -> None:
     made = [sample for sample in samples() if sample.dialect == "hermes"]
     now = matrix.run(fake, made)
     worse = matrix.Ran(
@@ -190,6 +200,15 @@ def test_versions_against_each_other(fake: Spec) -> None:
     lost = matrix.changes(worse, now)
     assert len(lost) == len(gained) and all(change.regression for change in lost)
     assert {change.parser for change in lost} == {"plain"}
+    assert {change.id for change in lost} <= {f"{c.dialect}/{c.form}/one" for c in now.cells}
+    matrix_screen.show_changes(worse, now, lost)
+    head, line, *_ = capsys.readouterr().out.strip().splitlines()
+    assert f"of {len(now.cells)} pairs of parser and text {len(lost)} are no longer taken, 0 changed" in head
+    assert line.startswith("  REGRESSION plain, taken to erased: hermes")
+    fewer = matrix.Ran(engine="fake==0.8", parsers=("plain", "old"), cells=())
+    matrix_screen.show_changes(now, fewer, [])
+    out = capsys.readouterr().out
+    assert "parsers that are gone: old" in out and "new, and not compared: blind, split" in out
 
 
 def test_templates_and_parsers_and_their_interaction(
@@ -249,3 +268,35 @@ def test_engines_from_the_command_line(
     assert execute(["engines", "add", "verl==x y"]) == 2
     assert execute(["engines", "add", "verl", "--python", "/nowhere/python"]) == 2
     assert "can't be run" in capsys.readouterr().err
+
+
+def test_the_list_says_which_engine_does_not_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TRUECALL_HOME", str(tmp_path))
+    for name in ("VLLM", "SGLANG", "VERL"):
+        monkeypatch.delenv(f"TRUECALL_ENGINES_{name}", raising=False)
+    fake = registry.Engine(name="verl", version="1.0", python=sys.executable, ready=True)
+    registry.write(registry.folder_of("verl", "1.0"), fake)
+    half = registry.Engine(name="vllm", version="0.1", python="/nowhere", done=("environment",))
+    registry.write(registry.folder_of("vllm", "0.1"), half)
+    launch = Launch(engine="verl==1.0", python=sys.executable, script=str(FAKE))
+    monkeypatch.setattr(registry.Engine, "launch", lambda _: launch)
+    code, found = report(capsys, "engines", "list", "--check")
+    works, begun = found["engines"]
+    assert code == 0 and found["folder"] == str(tmp_path / "engines")
+    assert works["working"] + len(works["idle"]) == works["parsers"] and "fault" not in works
+    assert begun["ready"] is False and "working" not in begun
+    monkeypatch.setattr(
+        registry.Engine, "launch", lambda _: Launch(engine="verl", python="/nowhere/python", script="")
+    )
+    code, found = report(capsys, "engines", "list", "--check")
+    assert code == 1 and "can't be run" in found["engines"][0]["fault"]
+
+
+def test_dialects_are_listed_as_published(capsys: pytest.CaptureFixture[str]) -> None:
+    code, found = report(capsys, "dialects")
+    names = [one["name"] for one in found["dialects"]]
+    assert code == 0 and len(names) == len(set(names)) > 40
+    _, found = report(capsys, "dialects", "kimi_k2")
+    assert [one["name"] for one in found["dialects"]] == ["kimi"]

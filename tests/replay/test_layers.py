@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from truecall.engines import Parse, Spec
 from truecall.errors import InputError, UsageError
 from truecall.records import ToolCall
-from truecall.replay import Engine, Replayed, material
+from truecall.replay import Engine, Replayed, material, matrix, samples
 from truecall.replay.cuts import Cutter
 from truecall.replay.matching import match
 from truecall.replay.run import Options, replay
@@ -95,8 +96,34 @@ def test_a_crash_is_a_layer(fake: Spec) -> None:
     assert done.whole.state == "crashed"
 
 
+def test_what_a_parser_could_not_be_given_is_no_loss(fake: Spec, tmp_path: Path) -> None:
+    done = run(fake, f"UNASKED {CALL}")["plain"]
+    assert layers(done) == [("unasked", "unasked")]
+    assert done.calls[0].whole.reason == "unasked: the model wrote another text"
+    assert not done.lost and not done.calls[0].whole.away
+    file = tmp_path / "texts.jsonl"
+    file.write_text(
+        "".join(json.dumps({"text": text, "tools": TOOLS}) + "\n" for text in ("UNASKED " + CALL, CALL))
+    )
+    ran = matrix.run(fake, list(samples.read(file)))
+    assert [cell.outcome for cell in ran.cells if cell.parser == "plain"] == ["unasked", "taken"]
+    taken = msgspec.structs.replace(
+        ran, cells=tuple(msgspec.structs.replace(c, outcome="taken") for c in ran.cells)
+    )
+    assert all(change.before != "unasked" for change in matrix.changes(taken, ran))
+
+
 def test_layers_add_up_to_all_calls(fake: Spec) -> None:
-    texts = [CALL, OTHER, f"{CALL}\n{OTHER}", "Hello.", f"So: {CALL} EXIT", CALL[:40], CALL + "x" * 50]
+    texts = [
+        CALL,
+        OTHER,
+        f"{CALL}\n{OTHER}",
+        "Hello.",
+        f"So: {CALL} EXIT",
+        CALL[:40],
+        CALL + "x" * 50,
+        "UNASKED" + CALL,
+    ]
     found = [material(text, TOOLS, str(i)) for i, text in enumerate(texts)]
     report = replay(found, [fake], Options(workers=1), Cutter())
     calls = sum(len(one.found.calls) for one in found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from tests.sources.samples import (
     result,
 )
 from truecall.records import Exchange, Failure, FailureKind, Request, Timing
+from truecall.replay import texts
 from truecall.sources import Options, read_file
 from truecall.store import RunFolder
 
@@ -174,6 +176,34 @@ def test_own_run_folders(tmp_path: Path) -> None:
     assert turns(path)[1].text == long["content"]  # from a blob
 
 
+def test_a_runs_first_turns_and_what_its_token_ids_say(tmp_path: Path) -> None:
+    """A study counts turns from 1, and the text of token ids is logged after the answer."""
+    request = {"model": "m", "tools": TOOLS, "messages": [USER]}
+    erased = json.dumps(answer({"role": "assistant", "content": None})).encode()
+    place = {"arm": "native", "item": "chain", "seed": 0, "sample": None, "attempt": 1}
+    with RunFolder(tmp_path / "run") as folder:
+        for turn in (1, 2):
+            folder.exchange(_exchange(request, erased), **place, turn=turn)
+        folder.append("detokenized", {**place, "turn": 1, "text": f"{TEXT_CALL}<|im_end|>"})
+        for number in (1, 2, 3):
+            refused = {"superseded": True} if number == 3 else {}
+            folder.exchange(_exchange(request, erased), n=number, **refused)
+        folder.append("texts", {"n": 2, "texts": [TEXT_CALL, None]})
+    path = tmp_path / "run" / "log.jsonl"
+    assert [turn.position for turn in turns(path)] == [0, 1, None, None]
+    assert [(turn.text, turn.raw) for turn in turns(path)] == [
+        (TEXT_CALL, True),
+        (None, False),
+        (None, False),
+        (TEXT_CALL, True),
+    ]
+    assert [found[:2] for found in told(path)][::3] == [("valid", "erased"), ("valid", "erased")]
+    skipped: Counter[str] = Counter()
+    found = list(texts.read([str(path)], skipped))
+    assert [(one.text, one.raw) for one in found] == [(TEXT_CALL, True), (TEXT_CALL, True)]
+    assert skipped == {"not a first turn": 1, "the log holds no text of it": 1}
+
+
 def _exchange(request: Any, body: bytes, failure: FailureKind | None = None) -> Exchange:
     return Exchange(
         request=Request(method="POST", url="http://h/v1/chat/completions", body=json.dumps(request).encode()),
@@ -266,3 +296,11 @@ def test_both_ways_of_reading_a_chat_line_agree(tmp_path: Path) -> None:
     path = write(tmp_path / "chat.jsonl", lines(*entries))
     general = Options(fields=("nothing",))  # a field that is asked for takes the general way
     assert list(read_file(str(path))) == list(read_file(str(path), general))
+
+
+def test_a_first_line_of_a_long_conversation_still_tells_the_format(tmp_path: Path) -> None:
+    long = {"messages": [{"role": "user", "content": "x" * (1 << 20)}, assistant(TEXT_CALL)], "tools": TOOLS}
+    path = write(
+        tmp_path / "log.jsonl", "\n" + lines(long, {"messages": [USER, assistant("No.")], "tools": TOOLS})
+    )
+    assert [item[:2] for item in told(path)] == [LEAKED, PLAIN]

@@ -17,9 +17,9 @@ import pytest
 import truecall
 from tests.studies.player import Mode, Player
 from truecall.cli import execute as cli
-from truecall.run.folders import find_run, new_run
 from truecall.run.output import CardOutput, CompareOutput, RunOutput
-from truecall.run.result import read
+from truecall.run.result import find_run, read
+from truecall.store import Place, new_place
 
 Serve = Callable[[Mode], Player]
 
@@ -76,7 +76,7 @@ def test_run_by_flags_then_card_and_compare(
         r"No call was lost and no request failed: \d+ of \d+ turns surfaced a valid call\.", lines[0]
     )
     assert "observed     per seed 100.0 % [" in said.out and "(n = 4)" in said.out
-    assert "funnel       sent" in said.out and "next: truecall card 0001" in said.out
+    assert "funnel       sent" in said.out and "next: truecall card run/0001" in said.out
     assert find_run("1") == home / "runs" / "0001" == find_run("runs/0001")
     assert cli(["card", "1", "--arm", "native"]) in (0, 1)
     card = capsys.readouterr().out
@@ -154,7 +154,7 @@ def test_a_budget_ends_with_exit_two_and_resume_goes_on(
     server = serve("native")
     common = ["run", "--base-url", server.base_url]
     assert cli([*common, "--task", "chain", "--seeds", "2", "--budget", "5", "--concurrency", "1"]) == 2
-    assert "truecall run --resume 0001" in capsys.readouterr().out
+    assert "truecall run --resume run/0001" in capsys.readouterr().out
     assert cli([*common, "--resume", "1", "--budget", "100", "--json"]) == 0
     data = json.loads(capsys.readouterr().out)
     assert data["arms"][0]["numbers"]["ended"] == {"submitted": 2} and data["findings"] == []
@@ -225,7 +225,7 @@ def test_bundled_studies_plan(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_run_ids_are_counted_up(home: Path) -> None:
-    assert [new_run()[0] for _ in range(3)] == ["0001", "0002", "0003"]
+    assert [new_place(Place.RUN).name for _ in range(3)] == ["0001", "0002", "0003"]
 
 
 KINDS = {"run": RunOutput, "compare": CompareOutput, "card": CardOutput}

@@ -308,6 +308,49 @@ async def test_bfcl_by_its_rules(
     assert state.passed is passed
 
 
+async def test_bfcl_in_another_language_asks_for_literals(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    function = {
+        "name": "Rows.load", "description": "Loads.", "parameters": {"type": "dict", "required": [], "properties": {
+            "ids": {"type": "array", "description": "Ids.", "items": {"type": "integer"}},
+            "how": {"type": "dict", "description": "How.", "properties": {"deep": {"type": "Boolean"}}},
+            "then": {"type": "any", "description": "After it."},
+        }},
+    }  # fmt: skip
+    truth = [{"Rows.load": {"ids": [[1, 2]], "how": [{"deep": [True]}], "then": ["done", ""]}}]
+    line = {
+        "id": "simple_javascript_0",
+        "question": [[{"role": "user", "content": "Load."}]],
+        "function": [function],
+    }
+    (tmp_path / "possible_answer").mkdir()
+    (tmp_path / "BFCL_v4_simple_javascript.json").write_text(json.dumps(line))
+    answer = json.dumps({"id": "simple_javascript_0", "ground_truth": truth})
+    (tmp_path / "possible_answer" / "BFCL_v4_simple_javascript.json").write_text(answer)
+    monkeypatch.setenv("TRUECALL_BFCL", str(tmp_path))
+    instance = tasks.get("bfcl:simple_javascript").make(0)
+    asked = instance.tools("terse")[0]["function"]["parameters"]["properties"]
+    assert {name: value["type"] for name, value in asked.items()} == dict.fromkeys(asked, "string")
+    assert asked["ids"]["description"] == (
+        "Ids. This is JavaScript array type parameter in string representation. "
+        "The list elements are of type integer; they are not in string representation."
+    )
+    assert asked["how"]["description"].endswith('in string representation. {"deep": {"type": "Boolean"}}')
+    assert asked["then"]["description"].endswith(
+        "can be of any type of JavaScript object in string representation."
+    )
+    for arguments, passed in (
+        ({"ids": "[1, 2]", "how": "{deep: true}"}, True),
+        ({"ids": "[1, 2]", "how": "{deep: true}", "then": "done"}, True),
+        ({"ids": "['1', '2']", "how": "{deep: true}"}, False),
+        ({"ids": [1, 2], "how": {"deep": True}}, False),
+    ):
+        state = instance.start()
+        await state.close([Call(name="Rows_load", arguments=arguments)])
+        assert state.passed is passed, arguments
+
+
 async def test_humaneval_runs_the_benchmarks_own_check(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, sandbox: Sandbox
 ) -> None:

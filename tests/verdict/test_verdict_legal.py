@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from test_verdict_logs import logged
 from test_verdict_rules import assert_legal
 from test_verdict_turns import exchange, sse
 from verdict_bodies import CUT, TOOLS, call, chat, raw
@@ -14,6 +15,7 @@ from verdict_bodies import CUT, TOOLS, call, chat, raw
 from truecall import judge
 from truecall.classify import LEGAL, judge_exchange
 from truecall.records import FailureKind, Verdict
+from truecall.scan.kernel import judge_turn
 
 PAYLOADS: dict[str, tuple[str, Any]] = {
     "valid": ("get_weather", {"city": "Oslo"}),
@@ -43,6 +45,7 @@ def of_calls() -> dict[tuple[str, str], Make]:
         made[emission, "erased"] = lambda text=text: of(raw(text, ""))
         made[emission, "mangled"] = lambda text=text, other=other: of(raw(text, "", other))
         made[emission, "nothing"] = lambda text=text: of(chat(text), tool_choice="none")
+        made[emission, "unknown"] = lambda text=text: judge_turn(logged(text))
     return made
 
 

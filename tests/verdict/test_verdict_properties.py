@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_verdict_rules import assert_legal
+from tests.effort import effort
 from verdict_bodies import CUT, HERMES, TOOLS, call, chat, raw
 
 from truecall import judge
@@ -173,17 +173,14 @@ def test_only_choice_none_makes_a_call_no_loss(
     assert verdict.rule != "call.asked_as_text"
 
 
-def seconds(count: int) -> float:
-    """CPU time of judging ``count`` surfaced calls beside as many others in the text."""
+def judging(count: int) -> int:
+    """The effort of judging ``count`` surfaced calls beside as many others in the text."""
     calls = [call(arguments={"city": f"c{i}"}) for i in range(count)]
     text = "\n".join(HERMES.replace("Oslo", f"x{i}") for i in range(count))
     bodies = (chat(text, *calls), raw(text, None, *calls))
-    begun = time.process_time()
-    for body in bodies:
-        judge(200, body, TOOLS)
-    return time.process_time() - begun
+    return effort(lambda: [judge(200, body, TOOLS) for body in bodies])
 
 
 def test_matching_is_linear() -> None:
-    seconds(100)
-    assert seconds(4000) < 10 * seconds(1000), "four times the calls; sixteen would be quadratic"
+    judging(10)
+    assert judging(400) < 4.5 * judging(100), "four times the calls; sixteen would be quadratic"

@@ -10,7 +10,7 @@ from verdict_bodies import CUT, HERMES, TOOLS, call, chat, chunks, raw
 
 from truecall import judge
 from truecall.classify import judge_exchange
-from truecall.classify.turns import is_error_text
+from truecall.classify.error_texts import is_error_text
 from truecall.records import (
     Emission,
     EvidenceTier,

@@ -1,63 +1,11 @@
-"""Failed requests that a harness stored as results: which texts are such, and what the failure was.
-
-`truecall.classify` tells errors from a model's words where a wrong guess would excuse a model. Stored results are
-whole texts, and benchmarks store few forms, so that more of them can be told here.
-"""
+"""What brought a failed request about, by the error that a harness stored of it."""
 
 from __future__ import annotations
 
 import re
 from typing import Final
 
-from truecall.classify.turns import is_error_text
-
-_STATUS = r"[45]\d\d"
-_PHRASE = (
-    r"(?:Internal Server Error|Bad Gateway|Service (?:Temporarily )?Unavailable|Gateway Time-?out|Too Many Requests"
-    r"|Bad Request|Unauthorized|Forbidden|Not Found|Request Timeout|Payload Too Large|Unprocessable Entity)"
-)
-_WHOLE: Final = re.compile(
-    rf"(?:(?:HTTP[/ \d.]*\s?)?{_STATUS}[:\s-]*)?{_PHRASE}\.?"
-    rf"|(?:HTTP(?:/[\d.]+)?|Status(?: code)?:?)\s?{_STATUS}\b.{{0,60}}"
-    r"|(?:Request timed out|Connection error|Connection (?:refused|reset by peer|aborted)|Read timed out)\.?"
-    r"|(?:Error|ERROR|Failed|FAILED|Timeout|TIMEOUT)[.!]?"
-    r"|Error during inference\b.*",
-    re.DOTALL,
-)
-_START: Final = re.compile(
-    r"Traceback \(most recent call last\):"
-    r"|(?:Error|ERROR|Exception):\s*(?:Connection|Request|Timeout|HTTP|Read timed|Max retries|Rate limit|"
-    + _STATUS + r"\b)"
-    r"|upstream (?:connect error|request timeout)"
-    r"|(?i:<!doctype html>\s*)?<(?:html|HTML)[^>]*>.{0,200}?<title>\s*[45]\d\d\b"
-    r"|(?:[a-z_]\w*\.)+[A-Z]\w*(?:Error|Exception|Timeout|Exhausted|Unavailable|Errors?)\b"  # module.ErrorClass
-    r"|(?:API|HTTP|Read|Write|Connect|Pool|RateLimit|InternalServer|ServiceUnavailable|Overloaded|AsyncEngine)"
-    r"\w*(?:Error|Exception|Timeout)\s*[:(]"
-    r"|(?:RuntimeError: )?CUDA (?:error|out of memory)\b"
-    r"|An error occurred(?: \(\w+\))?[ :]+(?:while|when|during|\(|" + _STATUS + r"\s+[A-Z])"
-    r"|Rate limit (?:reached|exceeded)\b"
-    r"|\{\s*[\"'](?:error|detail)[\"']\s*:.*\}\s*\Z"
-    r"|\{\s*[\"']object[\"']\s*:\s*[\"']error[\"']",
-    re.DOTALL,
-)  # fmt: skip
 _LONG = 4000
-
-
-def is_failure(text: str) -> bool:
-    """Whether a stored result is an error message as a whole."""
-    if is_error_text(text):
-        return True
-    bare = text.strip()
-    if _WHOLE.fullmatch(bare[:_LONG]):
-        return True
-    match = _START.match(bare[:_LONG])
-    return match is not None and not _prose(match.group(), bare)
-
-
-def _prose(start: str, text: str) -> bool:
-    """Whether an error's name merely begins a sentence about it ("RuntimeError is raised …")."""
-    return re.match(r"\s+(?:is|are|was|means|happens|occurs)\b", text[len(start) :]) is not None
-
 
 _CAUSES: Final = (
     ("dict_schema", re.compile(r"['\"]dict['\"] is not|type['\"]?:? ?['\"]dict['\"]", re.I)),

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from truecall.audits.failures import is_failure
+from truecall.classify.error_texts import is_error_result
 from truecall.detector import detect
 from truecall.records import Call, CallTier, Json, ToolCall
 from truecall.sources.bfcl import call_of
@@ -94,7 +94,7 @@ def read(
     result: Json, *, decoded: bool | None = None, tools: Sequence[Json] | None = None, failed: bool = False
 ) -> Reading:
     """As `gate`, with the rule that decided and the calls that were read from text."""
-    if isinstance(result, str) and is_failure(result):
+    if isinstance(result, str) and is_error_result(result):
         return Reading(GateState.SERVING_ERROR, "error_text")
     if failed:
         return Reading(GateState.SERVING_ERROR, "traceback")

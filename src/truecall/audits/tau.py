@@ -12,9 +12,10 @@ from math import comb
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from truecall.audits.failures import OWN_CAUSES, cause_of, is_failure
+from truecall.audits.failures import OWN_CAUSES, cause_of
 from truecall.audits.gate import GateState, read
 from truecall.audits.tau_files import Kind, Simulation, find, simulations
+from truecall.classify.error_texts import is_error_result
 from truecall.detector import VERSION
 from truecall.records import Record
 from truecall.sources.base import Bad
@@ -103,7 +104,7 @@ def _cause(item: Simulation) -> str:
         return cause
     if item.dropped:
         return "infrastructure"
-    return "server_error" if is_failure(item.error) else "unknown"
+    return "server_error" if is_error_result(item.error) else "unknown"
 
 
 def audit(paths: Sequence[Path], kind: Kind) -> TauReport:

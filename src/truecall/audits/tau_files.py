@@ -19,6 +19,7 @@ from truecall.errors import InputError
 from truecall.records import Json, Record
 from truecall.sources.base import Bad, Place
 from truecall.sources.bfcl import read_bytes, text_of
+from truecall.wire.values import plain as sound
 
 Kind = Literal["tau-bench", "tau2"]
 
@@ -71,7 +72,7 @@ def _items(text: str, kind: Kind, shown: str, bad: list[Bad]) -> Iterator[Json]:
                 bad.append(Bad(place=Place(file=shown), reason=f"no JSON: {error}"))
                 return
             if "messages" in value and "task_id" in value:  # simulations/<id>.json
-                yield value
+                yield sound(value)
             return
         at = match.end()
     elif kind == "tau-bench" and text.startswith("["):
@@ -97,7 +98,7 @@ def _items(text: str, kind: Kind, shown: str, bad: list[Bad]) -> Iterator[Json]:
                 Bad(place=Place(file=shown, offset=at), reason=f"torn: {str(error).splitlines()[0][:120]}")
             )
             return
-        yield value
+        yield sound(value)
 
 
 def _number(value: Json) -> float | None:

@@ -135,6 +135,12 @@ RULES: Final = (
         "The interface surfaced a call that the model's own text does not hold.",
         "test:phantom",
     ),
+    _rule(
+        "call.delivery_unknown",
+        Part.UNKNOWN,
+        "A log holds the call as the model wrote it, and not what the interface gave.",
+        "test:logs_of_text_alone",
+    ),
     # a turn without one
     _rule("turn.no_call", Part.MODEL, "The model wrote an answer and no call.", "test:prose_answer"),
     _rule(
@@ -198,6 +204,12 @@ RULES: Final = (
         "test:reasoning_only",
     ),
     _rule(
+        "turn.unknown.no_text",
+        Part.UNKNOWN,
+        "A log holds neither text nor calls of the turn.",
+        "test:logs_without_a_text",
+    ),
+    _rule(
         "turn.error_text",
         Part.HARNESS,
         "The assistant's text is an error that a harness or gateway saved as an answer.",
@@ -240,7 +252,7 @@ CALL_EMISSIONS: Final = frozenset({E.VALID, E.INVALID_ARGUMENTS, E.WRONG_NAME, E
 LOST: Final = frozenset({D.LEAKED, D.ERASED, D.MANGLED})
 """Deliveries in which the stack lost or changed a whole call."""
 
-_CALL: Final = frozenset({D.SURFACED, D.LEAKED, D.ERASED, D.MANGLED, D.NOTHING})
+_CALL: Final = frozenset({D.SURFACED, D.LEAKED, D.ERASED, D.MANGLED, D.NOTHING, D.UNKNOWN})
 
 LEGAL: Final[dict[E, frozenset[D]]] = {
     E.VALID: _CALL,
@@ -255,8 +267,8 @@ LEGAL: Final[dict[E, frozenset[D]]] = {
 }
 """Emission -> the deliveries that may stand beside it.
 
-``nothing`` beside a call: tool_choice was none, the call was asked for as text. Beside ``not_run``,
-``unknown``: an answer came, but its counts say that nothing ran.
+``nothing`` beside a call: tool_choice was none, the call was asked for as text. ``unknown`` beside a call: a log
+holds the text alone; beside ``not_run``: an answer came, but its counts say that nothing ran.
 """
 
 SEVERITY: Final = (
@@ -265,6 +277,7 @@ SEVERITY: Final = (
     D.LEAKED,
     D.PHANTOM,
     D.CUT_OFF,
+    D.UNKNOWN,
     D.SURFACED,
     D.NOTHING,
 )

@@ -6,6 +6,7 @@ import re
 from typing import Final
 
 from truecall import stacks
+from truecall.classify.error_texts import is_error_text
 from truecall.classify.rules import BY_ID, LEGAL
 from truecall.records import (
     Choice,
@@ -49,22 +50,6 @@ _STATES_ATTEMPT: Final = frozenset(
 _END_TOKENS: Final = 1  # generated where nothing was written: the token that ends the turn
 _AFTER_REASONING: Final = 3  # the token that closes the reasoning, a line break, the end token
 _MARKERS: Final = 8  # special tokens around a text, which it does not show
-
-_ERROR_TEXT: Final = re.compile(
-    r"\s*(?:Error during inference:|Error code: \d{3}\b"
-    r"|(?:litellm|openai|anthropic|httpx|requests|aiohttp|google)\.[\w.]*(?:Error|Exception|Timeout)\b"
-    r"|(?:API|HTTP|Connection|Internal Server|Server|Request|Timeout|Rate ?Limit|Bad ?Request|Authentication"
-    r"|Service Unavailable|Inference|LLM|Model|Upstream)\s?(?:Request\s?)?Error\b\s*[:(]"
-    r"|(?:Error|ERROR)[:\s]+(?:HTTP\s*)?[45]\d\d\b|(?:HTTP\s)?[45]\d\d (?:Client|Server) Error:"
-    r"|Request failed with status code \d{3}|(?:Client|Server) error '[45]\d\d"
-    r"|(?:Failed to (?:connect|generate|call)\b.{0,80}?)?(?:HTTPConnectionPool|ConnectionRefusedError)\b"
-    r"|\{\s*['\"]error['\"]\s*:\s*\{\s*['\"](?:message|type|code|status)['\"]\s*:)"
-)
-
-
-def is_error_text(text: str | None) -> bool:
-    """True for an error that somebody saved as the assistant's own text."""
-    return bool(text and _ERROR_TEXT.match(text))
 
 
 def turn(

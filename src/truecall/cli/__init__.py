@@ -42,6 +42,10 @@ VERBS: dict[str, Verb] = {
     "detect": Verb("truecall.cli.detect:detect_command", "List the calls that a model wrote in a text."),
     "dialects": Verb("truecall.cli.dialects:dialects_command", "List the call syntaxes that are known."),
     "audit": Verb("truecall.cli.audit:audit_command", "Recount published results from their files."),
+    "annotate": Verb(
+        "truecall.cli.annotate:annotate_command",
+        "Let people validate the detector, blind.",
+    ),
     "replay": Verb(
         "truecall.cli.replay:replay_command",
         "Put archived turns through the engines' own parsers.",
@@ -52,6 +56,8 @@ VERBS: dict[str, Verb] = {
     ),
     "engines": Verb("truecall.cli.engines:engines_command", "Add, list and remove the engines' parsers."),
     "record": Verb("truecall.cli.record:record_command", "Watch any harness; swap the interface under it."),
+    "report": Verb("truecall.cli.report:report_command", "Make one page of results, to read or to share."),
+    "view": Verb("truecall.cli.view:view_command", "Look through the turns of runs in a browser."),
     "local": Verb("truecall.cli.local:local_command", "Run the embedded engine with its small model."),
 }
 

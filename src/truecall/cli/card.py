@@ -18,9 +18,8 @@ def card_command(run: str, arms: tuple[str, ...], as_json: bool) -> int:
     Exit code 1: something that should be reported is missing.
     """
     from truecall.card import ENTRIES, render
-    from truecall.run.folders import find_run
     from truecall.run.output import CardOutput, arm_card
-    from truecall.run.result import read
+    from truecall.run.result import find_run, read
 
     result = read(find_run(run))
     chosen = [result.arm(name) for name in arms] if arms else [a for a in result.arms if a.ended]

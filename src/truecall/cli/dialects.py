@@ -2,9 +2,32 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from truecall.cli import screen
+from truecall.records import Record
+
+if TYPE_CHECKING:
+    from truecall.dialects.base import Dialect
+
+
+class Described(Record, frozen=True, omit_defaults=False):
+    """A call syntax. ``source``: who writes it; ``openers``: the markers that can start it."""
+
+    name: str
+    aliases: tuple[str, ...]
+    source: str
+    openers: tuple[str, ...]
+    example: str
+
+
+class DialectsOutput(Record, frozen=True, omit_defaults=False):
+    """``truecall dialects --json``."""
+
+    dialects: tuple[Described, ...]
+    schema_version: int = 1
 
 
 @click.command("dialects")
@@ -22,21 +45,7 @@ def dialects_command(name: str | None, as_json: bool) -> int:
             raise UsageError(f"no dialect {name!r}; `truecall dialects` lists all of them")
         chosen = [found]
     if as_json:
-        screen.emit_json(
-            {
-                "schema_version": 1,
-                "dialects": [
-                    {
-                        "name": d.name,
-                        "aliases": d.aliases,
-                        "source": d.source,
-                        "openers": d.openers,
-                        "example": d.example,
-                    }
-                    for d in chosen
-                ],
-            }
-        )
+        screen.emit_json(DialectsOutput(dialects=tuple(map(_described, chosen))))
         return 0
     if name is not None:
         (dialect,) = chosen
@@ -52,3 +61,7 @@ def dialects_command(name: str | None, as_json: bool) -> int:
         screen.out(f"  {dialect.name:<{width}}  {dialect.source}")
     screen.say("`truecall dialects NAME` shows an example.")
     return 0
+
+
+def _described(dialect: Dialect) -> Described:
+    return Described(**{field: getattr(dialect, field) for field in Described.__struct_fields__})

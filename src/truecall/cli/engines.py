@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import click
 
 from truecall.cli import screen
 from truecall.cli.screen import visible
 from truecall.errors import UsageError
+
+if TYPE_CHECKING:
+    from truecall.engines import Engine
+    from truecall.engines.registry import Listed
 
 _NAMED = re.compile(r"([a-z][a-z0-9_-]*)(?:==([0-9][0-9A-Za-z.+-]*))?")
 
@@ -54,30 +59,16 @@ def add_command(names: tuple[str, ...], python: str | None) -> int:
 def list_command(check: bool, as_json: bool) -> int:
     """The engines at hand. Exit code 1: with --check, an engine does not start."""
     from truecall.engines import engines, registry
+    from truecall.engines.recipes import none_here
 
-    found = engines()
-    rows = []
-    broken = False
-    for engine in found:
-        row = {
-            "engine": engine.label,
-            "ready": engine.ready,
-            "own": engine.own,
-            "parsers": len(engine.parsers) or None,
-            "megabytes": engine.megabytes,
-            "python": engine.python,
-        }
-        if check and engine.ready:
-            row |= _checked(engine)
-            broken = broken or "fault" in row
-        rows.append(row)
+    rows = [_listed(engine, check and engine.ready) for engine in engines()]
     if as_json:
-        screen.emit_json({"schema_version": 1, "folder": str(registry.home()), "engines": rows})
+        screen.emit_json(registry.EnginesOutput(folder=str(registry.home()), engines=tuple(rows)))
     elif not rows:
-        screen.out("no engine is here: `truecall engines add verl` (55 MB), sglang (302 MB) or vllm (3.5 GB)")
+        screen.out(none_here())
     for row in [] if as_json else rows:
         _show(row)
-    return int(broken)
+    return int(any(row.fault is not None for row in rows))
 
 
 @engines_command.command("remove")
@@ -101,41 +92,52 @@ def remove_command(names: tuple[str, ...]) -> int:
     return 0
 
 
-def _checked(engine: object) -> dict[str, object]:
-    """Every parser of an engine on a plain text."""
-    from truecall.engines import Engine as Registered
+def _listed(engine: Engine, check: bool) -> Listed:
+    """An engine's line; with ``check`` every parser of it gets a plain text."""
+    from msgspec.structs import replace
+
+    from truecall import replay
     from truecall.engines import Spec
+    from truecall.engines.registry import Listed
     from truecall.errors import CannotTell
-    from truecall.replay import Engine
 
-    assert isinstance(engine, Registered)
+    row = Listed(
+        engine=engine.label,
+        ready=engine.ready,
+        own=engine.own,
+        parsers=len(engine.parsers) or None,
+        megabytes=engine.megabytes,
+        python=engine.python,
+    )
+    if not check:
+        return row
     try:
-        with Engine(Spec(engine=engine.name, launch=engine.launch())) as opened:
-            return {
-                "parsers": len(opened.parsers) + len(opened.idle),
-                "working": len(opened.parsers),
-                "network": opened.hello.network,
-                "version": opened.hello.version,
-                "idle": {one.parser: one.reason for one in opened.idle},
-            }
+        with replay.Engine(Spec(engine=engine.name, launch=engine.launch())) as opened:
+            return replace(
+                row,
+                parsers=len(opened.parsers) + len(opened.idle),
+                working=len(opened.parsers),
+                network=opened.hello.network,
+                version=opened.hello.version,
+                idle={one.parser: one.reason for one in opened.idle},
+            )
     except CannotTell as error:
-        return {"fault": str(error)}
+        return replace(row, fault=str(error))
 
 
-def _show(row: dict[str, object]) -> None:
-    count = f"{row['parsers']} parsers" if row["parsers"] else "parsers not counted yet"
-    if not row["ready"]:
-        count = f"not whole: `truecall engines add {row['engine']}` goes on"
-    size = f", {row['megabytes']:,.0f} MB" if isinstance(row["megabytes"], float) else ""
-    whose = "" if row["own"] else ", yours"
-    screen.out(visible(f"{row['engine']}: {count}{size}{whose}  {row['python']}"))
-    if "working" in row:
-        screen.out(f"    {row['working']} work; network {row['network']}")
-    idle = row.get("idle")
-    for name, reason in idle.items() if isinstance(idle, dict) else ():
+def _show(row: Listed) -> None:
+    count = f"{row.parsers} parsers" if row.parsers else "parsers not counted yet"
+    if not row.ready:
+        count = f"not whole: `truecall engines add {row.engine}` goes on"
+    size = f", {row.megabytes:,.0f} MB" if row.megabytes is not None else ""
+    whose = "" if row.own else ", yours"
+    screen.out(visible(f"{row.engine}: {count}{size}{whose}  {row.python}"))
+    if row.working is not None:
+        screen.out(f"    {row.working} work; network {row.network}")
+    for name, reason in (row.idle or {}).items():
         screen.out(visible(f"    {name}: {reason}", 300))
-    if "fault" in row:
-        screen.out(visible(f"    does not start: {row['fault']}", 300))
+    if row.fault is not None:
+        screen.out(visible(f"    does not start: {row.fault}", 300))
 
 
 def _named(text: str) -> tuple[str, str | None]:

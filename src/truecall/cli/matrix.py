@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,7 +12,6 @@ from truecall.errors import UsageError
 
 if TYPE_CHECKING:
     from truecall.engines import Spec
-    from truecall.replay.matrix import Ran
 
 
 @click.command("matrix")
@@ -76,13 +75,12 @@ def _matrix(
     changed = matrix.changes(now, before) if now and before else []
     if as_json:
         screen.emit_json(
-            {
-                "schema_version": 1,
-                "texts": len(texts),
-                "engines": [_plain(one) for one in ran],
-                "against": before.engine if before else None,
-                "changes": [_fields(change) for change in changed],
-            }
+            matrix.MatrixOutput(
+                texts=len(texts),
+                engines=tuple(ran),
+                against=before.engine if before else None,
+                changes=tuple(changed),
+            )
         )
     elif as_csv:
         matrix_screen.show_csv(ran)
@@ -117,23 +115,11 @@ def _templates(paths: tuple[Path, ...], specs: list[Spec], workers: int, as_json
     contrasts = matrix.interactions(meetings)
     if as_json:
         screen.emit_json(
-            {
-                "schema_version": 1,
-                "templates": [_fields(one) for one in asked],
-                "meetings": [_fields(one) for one in meetings],
-                "interactions": [_fields(one) for one in contrasts],
-            }
+            matrix.TemplatesOutput(
+                templates=tuple(asked), meetings=tuple(meetings), interactions=tuple(contrasts)
+            )
         )
     else:
         matrix_screen.show_templates(asked, meetings, contrasts)
     read = {one.template for one in meetings if one.taken}
     return any(one.template not in read for one in asked)
-
-
-def _fields(record: Any) -> dict[str, Any]:
-    """A record as data, with what is at its default left in."""
-    return {name: getattr(record, name) for name in record.__struct_fields__}
-
-
-def _plain(ran: Ran) -> dict[str, Any]:
-    return {**_fields(ran), "cells": [_fields(cell) for cell in ran.cells]}

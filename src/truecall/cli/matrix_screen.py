@@ -111,18 +111,31 @@ def _list(one: Ran) -> None:
 def show_changes(now: Ran, before: Ran, changed: Sequence[Change]) -> None:
     """What a version does otherwise than an older one."""
     worse = sum(change.regression for change in changed)
+    pairs = sum(cell.parser in before.parsers for cell in now.cells)
     screen.out()
     screen.out(
-        f"{now.engine} against {before.engine}: {worse:,} regressions, {len(changed) - worse:,} other changes"
+        f"{now.engine} against {before.engine}: of {pairs:,} pairs of parser and text {worse:,} are no longer taken, "
+        f"{len(changed) - worse:,} changed otherwise"
     )
-    gone = sorted(set(before.parsers) - set(now.parsers))
-    if gone:
-        screen.out(visible(f"  parsers that are gone: {', '.join(gone)}"))
-    for change in changed[:_MOST]:
-        mark = "REGRESSION" if change.regression else "changed"
-        screen.out(visible(f"  {mark} {change.parser} {change.id}: {change.before} to {change.after}"))
-    if len(changed) > _MOST:
-        screen.out(f"  {len(changed) - _MOST:,} more: --json lists all")
+    for what, names in (
+        ("gone", set(before.parsers) - set(now.parsers)),
+        ("new, and not compared", set(now.parsers) - set(before.parsers)),
+    ):
+        if names:
+            screen.out(visible(f"  parsers that are {what}: {', '.join(sorted(names))}"))
+    groups: dict[tuple[bool, str, str, str], Counter[str]] = {}
+    for one in changed:
+        form = one.form if one.form.startswith(one.dialect) else f"{one.dialect}, {one.form}"
+        key = (one.regression, one.parser, one.before, one.after)
+        groups.setdefault(key, Counter())[form] += 1
+    for (regression, parser, was, after), forms in list(groups.items())[:_MOST]:
+        mark = "REGRESSION" if regression else "changed"
+        told = "; ".join(f"{form} {n:,}" for form, n in forms.items())
+        screen.out(visible(f"  {mark} {parser}, {was} to {after}: {told}", 300))
+    if len(groups) > _MOST:
+        screen.out(f"  {len(groups) - _MOST:,} more lines")
+    if changed:
+        screen.say("--json lists every text that changed")
 
 
 def show_templates(

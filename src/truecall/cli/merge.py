@@ -6,23 +6,12 @@ from pathlib import Path
 
 import click
 
-from truecall.cli.scan import _FAIL, finish
+from truecall.cli.scan import finish, result_options
 
 
 @click.command("merge")
 @click.argument("shards", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Where to save the result."
-)
-@click.option("--json", "as_json", is_flag=True, help="The report as JSON.")
-@click.option("--csv", "as_csv", is_flag=True, help="One line of numbers for each group, as CSV.")
-@click.option(
-    "--fail-on",
-    type=click.Choice(_FAIL),
-    default="lost",
-    show_default=True,
-    help="What exit code 1 stands for.",
-)
+@result_options
 def merge_command(
     shards: tuple[Path, ...], output: Path | None, as_json: bool, as_csv: bool, fail_on: str
 ) -> int:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from truecall.preflight.probes import Probe
     from truecall.preflight.report import Report
     from truecall.preflight.request_file import OwnRequest
+    from truecall.store import Asked
 
 _FAIL_ON = {"broken": {"BROKEN"}, "degraded": {"BROKEN", "DEGRADED"}, "never": set[str]()}
 
@@ -101,16 +102,16 @@ def preflight_command(
     _say_needs(names, probes)
     chat_template = (chat_template or (earlier.template if again else None) or "own") if use_local else None
     with _sigterm_as_ctrl_c(), _endpoint(connection, chat_template) as target:
-        report, interrupted = asyncio.run(_run(target, names, own))
+        report, asked, interrupted = asyncio.run(_run(target, names, own))
         report = embedded_in(report, chat_template)
         others = [] if interrupted else [asyncio.run(_run(connection.at(url), names, own)) for url in beside]
     if beside and not interrupted:
-        return _side_by_side([report, *(r for r, _ in others)], as_json, fail_on)
+        return _side_by_side([report, *(r for r, *_ in others)], as_json, fail_on)
     report = earlier.compared(report)
     folder = None
     if not no_save:
         try:
-            report, folder = saved(report, own, connection)
+            report, folder = saved(report, asked, own, connection)
         except OSError as error:  # what was found is not lost with the disk
             screen.say(
                 f"not saved: {error.filename or 'the state folder'}: {error.strerror} (set TRUECALL_HOME)"
@@ -197,8 +198,10 @@ async def _find(connection: Connection) -> Connection:
     return connection.at(first.base_url)
 
 
-async def _run(connection: Connection, only: tuple[str, ...], own: OwnRequest | None) -> tuple[Report, bool]:
-    """The report, and whether the user ended the run: then it holds what was found until then."""
+async def _run(
+    connection: Connection, only: tuple[str, ...], own: OwnRequest | None
+) -> tuple[Report, list[Asked], bool]:
+    """The report, what was asked, and whether the user ended the run: then they hold what there was until then."""
     from truecall import preflight, probe
     from truecall.cli.preflight_screen import spending
     from truecall.client import Client
@@ -217,10 +220,10 @@ async def _run(connection: Connection, only: tuple[str, ...], own: OwnRequest | 
             if not examination.begun:
                 raise
             screen.say("interrupted: this is what was found so far")
-            return examination.report(interrupted=True), True
+            return examination.report(interrupted=True), examination.asked, True
         finally:
             steps.end()
-        return examination.report(), False
+        return examination.report(), examination.asked, False
 
 
 class _Steps:

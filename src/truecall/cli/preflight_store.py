@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -114,11 +115,14 @@ def embedded_in(report: Report, template: str | None) -> Report:
     return msgspec.structs.replace(report, endpoint=msgspec.structs.replace(report.endpoint, facts=facts))
 
 
-def saved(report: Report, own: OwnRequest | None, connection: Connection) -> tuple[Report, Path]:
-    """The report with its id, and its folder: the report, the user's request, the body of each request to repeat."""
+def saved(
+    report: Report, asked: Sequence[store.Asked], own: OwnRequest | None, connection: Connection
+) -> tuple[Report, Path]:
+    """The report with its id, and its folder: the report, what was asked, the user's request, the body of each
+    request to repeat."""
     redactor = Redactor()
     redactor.add(*connection.secrets())
-    ident = store.save_preflight(msgspec.to_builtins(report), redactor=redactor)
+    ident = store.save_preflight(msgspec.to_builtins(report), asked, redactor=redactor)
     folder = store.state_dir() / "preflight" / ident
     for finding in report.findings:
         body = body_of(finding)

@@ -90,7 +90,8 @@ def record_command(
     passed on. Without one the proxy runs until Ctrl-C.
     """
     from truecall.config import resolve
-    from truecall.proxy.session import Plan, new_folder
+    from truecall.proxy.session import Plan
+    from truecall.store import Place, new_place
 
     if surface and hide:
         raise UsageError("--surface and --hide are opposites: give one")
@@ -104,7 +105,7 @@ def record_command(
     )
     if connection.base_url is None:
         raise UsageError("no upstream: give --upstream URL or set OPENAI_BASE_URL")
-    folder = (out or new_folder()).resolve()
+    folder = (out or new_place(Place.RECORD)).resolve()
     plan = Plan(
         upstream=connection,
         folder=str(folder),
@@ -124,7 +125,7 @@ def record_command(
     if as_json:
         import msgspec
 
-        screen.emit_json({"schema_version": 1, **msgspec.to_builtins(outcome)})
+        screen.emit_json(msgspec.to_builtins(outcome))
     else:
         _print_summary(outcome, to_stderr=bool(command))
     return _exit_code(outcome, fail_on)
@@ -140,6 +141,11 @@ def _run(plan: Plan) -> Outcome:
         screen.say(
             "warning: --surface turns text into action. A call that a document merely quotes can be run by your "
             "harness; use it with tools that may run by mistake."
+        )
+    if plan.swap != "none":
+        screen.say(
+            f"--{plan.swap} works on OpenAI chat and responses, Anthropic messages and Ollama chat. Other APIs pass "
+            "unchanged (text completions have no place for a call); the summary counts them."
         )
 
     def ready(pointing: dict[str, str], info: StackInfo | None) -> None:
@@ -193,8 +199,23 @@ def _print_summary(outcome: Outcome, *, to_stderr: bool) -> None:
 
     stream = sys.stderr if to_stderr else sys.stdout
     write = screen.say if to_stderr else screen.out
-    for line in summary_lines(outcome):
+    for line in summary_lines(outcome, _rate_lines(outcome)):
         write(screen.plain(screen.visible(line), stream))
+
+
+def _rate_lines(outcome: Outcome) -> list[str]:
+    """The rates with their intervals, over conversations."""
+    numbers = outcome.numbers
+    if numbers is None:
+        return []
+    from truecall.cli.run_screen import SHOWN, rates
+
+    lines = [f"  {label:9} {rates(numbers[name], 'conversation')}" for label, name in SHOWN]
+    averages = (rate for _, name in SHOWN for rate in (numbers[name].per_seed, numbers[name].pooled))
+    methods = dict.fromkeys(rate.interval.method for rate in averages if rate.interval is not None)
+    if methods:
+        lines.append(f"  intervals: 95 %, {'; '.join(methods)} (an episode is a conversation)")
+    return [*lines, *(f"  warning: {', '.join(each.numbers)}: {each.text}" for each in numbers.warnings)]
 
 
 def _exit_code(outcome: Outcome, fail_on: str) -> int:

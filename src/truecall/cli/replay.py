@@ -96,7 +96,7 @@ def replay_command(
         why = ", ".join(f"{n:,} {reason}" for reason, n in report.skipped.items()) or "no turn was found"
         raise UsageError(f"nothing to replay: {why}")
     if as_json:
-        screen.emit_json(report.plain())
+        screen.emit_json(report)
     elif as_csv:
         replay_screen.show_csv(report)
     else:

@@ -26,6 +26,7 @@ _MEANT = {
     "stream_loss": "returned whole, not streamed",
     "mangled": "another name or other arguments came out",
     "failed": "the parser raised, crashed or hung",
+    "unasked": "the parser could not be given the text; not counted as lost",
 }
 
 

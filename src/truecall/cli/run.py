@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _LOCAL = {
     "conditions": ["native", "native_hint", "text_tools", "constrained"],
-    "sampling": {"max_tokens": 96},
+    "sampling": {"max_tokens": 64},
     "limits": {"turns": 8, "concurrency": 2},
 }
 """What ``--local`` runs unless flags say otherwise: small enough for two cores."""
@@ -91,7 +91,7 @@ def run_command(
 
     Without STUDY.toml the flags make one. STUDY may be the name of a bundled study.
     """
-    from truecall.run.folders import find_run
+    from truecall.run.result import find_run
 
     folder = find_run(resume) if resume else None
     if folder is not None and (study_file or out):
@@ -114,10 +114,10 @@ def run_command(
 def _run(
     study: Study, path: Path, connection: Connection, keep: str, retry_failed: bool, sandbox: Sandbox | None
 ) -> Outcome:
-    from truecall.cli.run_screen import name_of
     from truecall.run.cards import bank_of, seeds_of
     from truecall.run.runner import run
     from truecall.run.study import arms_of
+    from truecall.store import name_of
 
     bank = bank_of(study, sandbox=sandbox)
     total = sum(len(seeds_of(study, bank[arm.task])) * len(study.samples()) for arm in arms_of(study))
@@ -226,10 +226,10 @@ def _sandbox(study: Study, unsafe: bool) -> Sandbox | None:
 
 
 def _folder(out: Path | None) -> Path:
-    from truecall.run.folders import new_run
+    from truecall.store import Place, new_place
 
     if out is None:
-        return new_run()[1]
+        return new_place(Place.RUN)
     if (out / "log.jsonl").exists():
         raise InputError(f"{out}: there is a run already; go on with it by --resume {out}")
     return out

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from truecall.sandbox import Sandbox
 
 _LABEL = 12
-_SHOWN = (
+SHOWN = (
     ("observed", "observed_fidelity"),
     ("emitted", "emitted_fidelity"),
     ("lost", "censored_share"),
@@ -62,7 +61,7 @@ def _arm(arm: ArmResult) -> None:
     _say(f"{arm.name}  {size} · ended: {ended}{loops}")
     if arm.never_rendered:
         _line("", "tools never rendered: the model saw no tool, so that there is no rate of its calls")
-    for label, name in _SHOWN:
+    for label, name in SHOWN:
         if not (arm.never_rendered and name != "interface_yield"):
             _line(label, rates(numbers[name]))
     _line("funnel", " → ".join(_step(step.name, step.k, step.unknown) for step in numbers.steps))
@@ -99,8 +98,8 @@ def _many(count: int, word: str) -> str:
     return f"{count} {word}{'s' * (count != 1)}"
 
 
-def rates(number: Number) -> str:
-    """A number in both averages, with n and intervals."""
+def rates(number: Number, unit: str = "seed") -> str:
+    """A number in both averages, with n and intervals. ``unit``: what an episode is called."""
     if number.pooled.low is None:
         return f"N/A: {number.pooled.reason}"
     counted = f"{number.yes}/{number.n}"
@@ -108,7 +107,7 @@ def rates(number: Number) -> str:
         counted = f"{number.yes} to {number.yes + number.unknown} of {number.n}"
     left = f", {number.left_out} without a turn that counts" if number.left_out else ""
     return (
-        f"per seed {_rate(number.per_seed)} (n = {number.per_seed.n}{left}) · "
+        f"per {unit} {_rate(number.per_seed)} (n = {number.per_seed.n}{left}) · "
         f"pooled {_rate(number.pooled)} ({counted})"
     )
 
@@ -153,6 +152,8 @@ def _ending(result: RunResult, outcome: Outcome | None) -> None:
     prompt = sum(each.prompt_tokens for arm in result.arms for each in arm.ended)
     completion = sum(each.completion_tokens for arm in result.arms for each in arm.ended)
     spent = f"{prompt:,} + {completion:,} tokens (prompt + completion)"
+    from truecall.store import name_of
+
     name = name_of(result.path)
     if outcome is not None:
         again = f", {outcome.resent} sent again after an interruption" if outcome.resent else ""
@@ -164,13 +165,6 @@ def _ending(result: RunResult, outcome: Outcome | None) -> None:
             _say(f"{left} left, the budget is spent; go on: truecall run --resume {name} --budget N")
     _say(f"{spent} · saved as {result.path}")
     _say(f"next: truecall card {name} · truecall compare {name}")
-
-
-def name_of(path: Path) -> str:
-    """How the user names this run: its id where it lies in the state directory, else its path."""
-    from truecall.store import state_dir
-
-    return path.name if path.parent == state_dir() / "runs" else str(path)
 
 
 # --------------------------------------------------------------------------- the plan

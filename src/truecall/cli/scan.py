@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,20 @@ if TYPE_CHECKING:
     from truecall.scan.saved import Saved
 
 _FAIL = ("lost", "errors", "bad", "never")
+
+
+def result_options(command: Callable[..., int]) -> Callable[..., int]:
+    """The options of ``scan`` and ``merge`` that say what becomes of the result."""
+    for option in reversed((
+        click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE",
+                     help="Where to save the result."),
+        click.option("--json", "as_json", is_flag=True, help="The report as JSON."),
+        click.option("--csv", "as_csv", is_flag=True, help="One line of numbers for each group, as CSV."),
+        click.option("--fail-on", type=click.Choice(_FAIL), default="lost", show_default=True,
+                     help="What exit code 1 stands for."),
+    )):  # fmt: skip
+        command = option(command)
+    return command
 
 
 @click.command("scan")
@@ -45,18 +60,7 @@ _FAIL = ("lost", "errors", "bad", "never")
               help="Spread over Ray; paths may then be s3:// and gs:// too.")  # fmt: skip
 @click.option("--entries", "entries_file", type=click.Path(path_type=Path), metavar="FILE",
               help="Every turn with its place and what was counted of it, as JSON lines.")  # fmt: skip
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Where to save the result."
-)
-@click.option("--json", "as_json", is_flag=True, help="The report as JSON.")
-@click.option("--csv", "as_csv", is_flag=True, help="One line of numbers for each group, as CSV.")
-@click.option(
-    "--fail-on",
-    type=click.Choice(_FAIL),
-    default="lost",
-    show_default=True,
-    help="What exit code 1 stands for.",
-)
+@result_options
 def scan_command(
     paths: tuple[str, ...],
     tools_file: Path | None,

@@ -18,10 +18,15 @@ from truecall.schema import Tool, Toolset
 _ODD = {"｜": "|", "▁": "_", "‖": "|", "│": "|", "∣": "|", "ǀ": "|", "￨": "|", "❘": "|", "ǁ": "|", "＿": "_"}
 
 
+def most(size: int) -> int:
+    """How many calls, reasoning blocks and fences are read: more of them per character is no model's text."""
+    return min(50_000, 1000 + size // 128)
+
+
 class Source:
     """A text, its marker-normalised twin of equal length, and the tools that were offered."""
 
-    __slots__ = ("_found", "_matched", "_named", "norm", "size", "spent", "text", "tools")
+    __slots__ = ("_found", "_matched", "_named", "norm", "size", "spent", "text", "tools", "unread")
 
     def __init__(self, text: str, tools: Toolset) -> None:
         self.text = text
@@ -33,6 +38,7 @@ class Source:
                 if odd in norm:
                     norm = norm.replace(odd, plain)
         self.norm = norm
+        self.unread = -1  # the first place that more text might make another reading of
         self.spent: dict[str, int] = {}  # readings that ran to the end of the text in vain, by kind
         self._found: dict[str, tuple[int, int]] = {}
         self._matched: dict[re.Pattern[str], tuple[int, re.Match[str] | None]] = {}
@@ -40,16 +46,15 @@ class Source:
 
     @property
     def limit(self) -> int:
-        """How many calls, reasoning blocks and fences are read: more of them per character is no model's text."""
-        return min(50_000, 1000 + self.size // 128)
+        """As `most`."""
+        return most(self.size)
 
     @property
     def named(self) -> tuple[str, ...]:
         """Those of the offered names that the text holds at all."""
         if self._named is None:
-            text = self.text
-            low = "_" in text  # most names have one, most prose has none
-            self._named = tuple([n for n in self.tools.names if (low or "_" not in n) and n in text])
+            text, tools = self.text, self.tools
+            self._named = tuple([n for n in (tools.names if "_" in text else tools.bare) if n in text])
         return self._named
 
     def find(self, literal: str, at: int) -> int:
@@ -92,6 +97,11 @@ class Source:
 
     def fail(self, kind: str) -> None:
         self.spent[kind] = self.spent.get(kind, 0) + 1
+
+    def doubt(self, at: int) -> None:
+        """Note that more text might change how the text reads from ``at`` on."""
+        if self.unread < 0 or at < self.unread:
+            self.unread = at
 
     def skip(self, at: int) -> int:
         """The first place at or after ``at`` that is not white space."""

@@ -121,16 +121,21 @@ def _spread(src: Source, begin: int, found: list[Draft]) -> None:
             break
         places.append((start, got.end))
         at = got.end
-    rest = found[len(places) :]
-    end = found[-1].end
-    if rest:
-        at = max(at, begin)
-        starts = [match.start() for match in _ITEM.finditer(src.text, at, end)][: len(rest)]
-        if len(starts) < len(rest):
-            starts = [at + (end - at) * index // len(rest) for index in range(len(rest))]
-        places += zip(starts, [*starts[1:], end], strict=True)
+    end, missing = found[-1].end, len(found) - len(places)
+    rest = _items(src.text, max(at, begin), end)[:missing] if missing else []
+    if len(rest) < missing:  # an element holds several calls, or can't be told from the next
+        places, missing = [], len(found)
+        rest = _items(src.text, begin, end)[:missing]
+    if len(rest) < missing:
+        rest = [begin + (end - begin) * index // missing for index in range(missing)]
+    places += zip(rest, [*rest[1:], end], strict=True) if rest else ()
     for draft, place in zip(found, places, strict=True):
         draft.start, draft.end = place
+
+
+def _items(text: str, at: int, end: int) -> list[int]:
+    """Where objects begin that look as if they named a call."""
+    return [match.start() for match in _ITEM.finditer(text, at, end)]
 
 
 def named_json(

@@ -18,7 +18,7 @@ _BOTH = SHOWN | FIRM
 _ALL = SHOWN | FIRM | STRONG
 _SAYS = (
     r"(?:also |then |now |usually |just )?(?:call|use|write|send|invoke|run|make|emit|respond|reply|return|output|"
-    r"produce|generate|issue|be|look|say|answer|put|try|post|type)\b"
+    r"produce|generate|issue|be|look|say|answer|put|try|post|type|copy|adapt)\b"
 )
 _IMPERATIVE = r"(?:^|[.,:;!?]\s*|\b(?:and|then|please|to|just) )$"
 _THING = r"(?:call|json|output|form|format|way|version|request|reply|response)"
@@ -39,7 +39,14 @@ _TOLD = (
 _CALL = r"(?:call|calling|invocation|usage|output|request|response|reply|message|turn|format|json|tools?|how|what)"
 _SOUGHT = r"(?:requir|request|specif|expect|desir|giv|provid|correct|right|proper|ask)\w*"
 _NOT_ASKED_FOR = rf"^(?!.*\b(?:in|using|with|to|following|per) (?:the|your) {_SOUGHT} (?:\w+ )?$)"
-_OPENS = r"(?:(?:^|[.:;!?]\s*)(?:the |an? |one )?|(?:,\s*|\bthis is )(?:the |an? |one ))$"
+_OPENS = r"(?:(?:^|[.:;!?]\s*)(?:the |an? |one )?|(?:,\s*|\bthis is |\bhere(?:'s| is) )(?:the |an? |one ))$"
+_STARTS = r"(?:^|[.,:;!?(]\s*)$"
+_OTHERS = "user|developer|people|client|programmer|agent|model|assistant|team|framework|engine"
+_SOURCES = (
+    "tutorial", "readme", "docs", "documentation", "manual", "guide", "spec", "specification", "article", "blog post",
+    "textbook", "handbook", "wiki", "cookbook", "reference", "snippet", "excerpt", "fixture", "listing",
+    "paper", "faq", "ticket", "issue", "bug report",
+)  # fmt: skip
 _THIS = r"(?:this|that|so|these|the following|the one below|as follows)"
 
 # stem (lower case, at the start of a word) -> (meaning, pattern that must match there or None, pattern that
@@ -57,7 +64,7 @@ _RULES: list[_Rule] = [
     )),
     *((stem, _ALL, None, r"\b(?:what|how) .*$") for stem in ("looks like", "look like", "looked like")),
     *((stem, _ALL, rf"{stem}\b(?![-!])", None) for stem in ("suppose", "imagine")),
-    ("illustration", _ALL, r"illustration(?:\W*$|\s*[,:]| of (?:\w+ ){0,3}" + _CALL + ")", None),
+    ("illustration", _ALL, rf"illustration(?:(?: purposes?)?(?: only)?\W*$|\s*[,:]| of (?:\w+ ){{0,3}}{_CALL})", None),
     *((stem, _BOTH, rf"{stem}\w*(?: d(?:e |\W)\S+)?\W*$", None) for stem in (
         "exemple", "ejemplo", "beispiel", "esempio", "пример",
     )),
@@ -85,12 +92,67 @@ _RULES: list[_Rule] = [
     ("example", SHOWN, r"examples?\s*+(?:\d\s*+)?(?:of|:|\(|is|would|call|usage|output|request|response)", None),
     ("example", _ALL, rf"example(?:\W*$| (?:\w+ ){{0,4}}{_CALL}s?\b)", r"\b(?:an?(?:other)?|one) (?:\w+ ){0,3}$"),
     ("example", _BOTH, rf"example (?:\w+ )?{_CALL}s?\W*$", _OPENS),
-    *((stem, _BOTH, rf"{stem} (?:\w+ )?{_CALL}s?(?: (?:is|was|could be|would be|might be))?\W*$", _OPENS) for stem in (
-        "typical", "possible", "sample", "hypothetical", "wrong", "incorrect", "invalid", "malformed", "bad",
+    *((stem, _BOTH, rf"{stem} (?:\w+ )?(?:{_CALL}s?|payload|body|form|one)(?: (?:of|from) .*)?"
+       r"(?: (?:is|was|could be|would be|might be))?\W*$", _OPENS) for stem in (
+        "typical", "possible", "sample", "mock", "dummy", "fake", "demo", "exemplary", "hypothetical", "wrong",
+        "incorrect", "invalid", "malformed", "bad", "schematic", "usual", "expected",
     )),
     *((stem, _BOTH, rf"{stem} way(?: (?:is|was|would be))?\W*$", _OPENS) for stem in (
         "wrong", "incorrect", "bad", "usual",
     )),
+    *((stem, _BOTH, rf"{stem}(?: (?:of|for) .*)?(?: (?:is|would be))?\W*$", _OPENS) for stem in (
+        "sample", "demo", "sketch", "mock-up", "mockup", "skeleton", "prototype", "general form", "general pattern",
+        "pattern", "dummy", "mock",
+    )),
+    ("sketch", _BOTH, r"sketch\W*$", r"\b(?:an?|only|just) (?:\w+ )?$"),
+    ("pseudocode", _BOTH, r"pseudocode\W*$", None),
+    *((stem, _ALL, rf"{stem}(?: {_THIS})?\W*$", None) for stem in (
+        "something like", "something along these lines", "something along the lines of", "along these lines",
+        "give you an idea", "give an idea", "illustrate", "as a demonstration", "for demonstration", "for reference",
+        "show what i mean", "show you what i mean", "written out", "written out in full", "spelled out", "as an idea",
+    )),
+    ("example", _BOTH, r"example (?:\d+|one|two|three)\W*$", None),
+    *((stem, _BOTH, rf"{stem} (?:this|that|it|these|the (?:following|blanks?))\b.*$", _STARTS) for stem in (
+        "copy", "adapt", "adjust", "modify", "edit", "fill in", "compare", "picture", "avoid", "do not do", "don't do",
+    )),
+    ("never do", _BOTH, r"never do\b.*$", None),
+    ("use this as", _BOTH, r"use this as (?:an?|the|your) (?:\w+ )?(?:point|template|example|basis|guide)", None),
+    ("expected to", _BOTH, rf"expected to {_SAYS}", None),
+    ("correct", _BOTH, r"correct (?:answer|output|response|solution)(?: (?:of|from) .*)?\W*$", _OPENS),
+    *((stem, _BOTH, rf"{stem}\W*$", _STARTS) for stem in ("versus", "as opposed to", "compared to", "unlike this")),
+    *((stem, _BOTH, rf"{stem}s? (?:reported|posted|pasted|shared|quoted|filed)\b", None)
+      for stem in _OTHERS.split("|")),
+    ("to make", _ALL, r"to make (?:this|that|it) (?:more |quite )?(?:concrete|clear|clearer|plain)\b", _STARTS),
+    ("assume", _ALL, r"assume\b", _STARTS),
+    *((stem, _ALL, rf"{stem}(?: speaking)?(?: {_THIS}| like {_THIS})?\W*$", _STARTS) for stem in (
+        "roughly", "more or less", "approximately", "schematically", "in essence",
+    )),
+    ("one way", _BOTH, r"one way (?:to|of|is)\b", _STARTS),
+    ("such a", _BOTH, rf"such an? (?:\w+ )?{_CALL}\b", None),
+    ("for reference", _ALL, r"for reference,(?! (?:i|let)\b)", _STARTS),
+    ("consider", _ALL, r"consider(?:\W*$| (?:the following|this|an?|these) )", _STARTS),
+    *((stem, _ALL, rf"{stem}(?: that)? (?:you|we|they|someone|somebody|(?:a|the) (?:user|client|customer|caller))\b",
+       _STARTS) for stem in ("say", "let's say")),
+    ("say", _ALL, r"say\s*[:,]\s*$", _STARTS),
+    *((stem, _ALL, rf"{stem}[.:,]*\s*$", _STARTS) for stem in ("eg", "ex", "i.e.")),
+    *((stem, _BOTH, rf"{stem} (?:be|read|look)(?: (?:written|expressed|phrased|formatted|encoded|spelled)"
+       r"(?: (?:as|like|so|thus))?)?\W*$", None) for stem in ("might", "could")),
+    *((stem, _BOTH, rf"{stem}s?\W*$", r"\bhow\b.*$") for stem in ("look",)),
+    *((stem, _BOTH, rf"{stem}s?(?: {_THIS})?\W*$", None) for stem in ("resemble", "be similar to", "think of it as")),
+    *((stem, _BOTH, rf"{stem}s? (?:often |usually |typically |normally |sometimes |generally ){_SAYS}", _STARTS)
+      for stem in (*_OTHERS.split("|"), "one")),
+    *((stem, _BOTH, rf"{stem}s? (?:shows?|has|have|gives?|says?|lists?|reads?|suggests?|recommends?|describes?|puts?|"
+       r"contains?|illustrates?|comes? from|is from)\b(?: \w+){0,3}\W*$", None) for stem in _SOURCES),
+    *((stem, _BOTH, rf"{stem}s?,? (?:(?:you|they|we)(?: can| will|'ll)? (?:find|see|give|show)|there is)\b", None)
+      for stem in _SOURCES),
+    *((stem, _BOTH, rf"{stem}s?\W*$", r"\b(?:from|quot\w+|in|see|per) (?:the|our|its|an?) (?:\w+ )?$")
+      for stem in _SOURCES),
+    *((stem, _BOTH, rf"{stem} (?:\w+ ){{0,2}}?(?:{_OTHERS})s? (?:\w+ )?{_SAYS}", None) for stem in (
+        "some", "many", "most", "other", "several",
+    )),
+    *((stem, _BOTH, rf"{stem}(?: \w+)? (?:contain|hold|send|write|emit|produce|put|post|issue)\b",
+       r"^(?!.*\b(?:i|we)(?:'d)? $).*$") for stem in ("might", "may", "would", "could")),
+    ("in a real", _BOTH, r"in a real (?:system|setup|session|application|app|project|agent|run|conversation)\b", None),
     *((stem, _BOTH, rf"{stem}\W*$", r"(?:^|[.;!?]\s*)$") for stem in ("wrong", "incorrect", "bad", "invalid")),
     ("not like this", _BOTH, None, None),
     ("in this example", _BOTH, None, None),
@@ -142,7 +204,7 @@ _RULES: list[_Rule] = [
         "invalid", "wrong", "incorrect", "broken", "malformed", "bad", "valid",
     )),
     *((stem, SHOWN, rf"{stem}\s(?:\w+ )?{_FORM}", None) for stem in ("correct", "right", "proper")),
-    ("here", SHOWN, r"here(?:'s| is) (?:how|what)\b", None),
+    ("here", SHOWN, r"here(?:'s| is) (?:roughly |about |just )?(?:how|what)\b", None),
     ("this is", _BOTH, rf"this is (?:how|what) (?!i\b|we\b)(?:\w+ ){{0,5}}(?:{_CALL}s?|looks?)\b", None),
     ("this is", SHOWN, r"this is (?:how|what)\b(?! (?:i|we)\b)", None),
     ("the ", SHOWN, r"the (?:response|log|request|output|transcript|message|trace|history|record|body|payload)s? "

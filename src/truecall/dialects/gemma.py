@@ -6,6 +6,7 @@ import re
 from typing import Any, ClassVar
 
 from truecall.dialects.base import Dialect, Draft, Reading, Source
+from truecall.dialects.jsontext import finite
 
 MAX_DEPTH = 60
 _KEY = re.compile(r"\s*+([\w.\-$@ ]{1,128}?)\s*+:")
@@ -98,7 +99,11 @@ class _Body:
         if number:
             self.at = number.end()
             raw = number.group()
-            return int(raw) if raw.lstrip("-").isdigit() else float(raw)
+            try:
+                return int(raw) if raw.lstrip("-").isdigit() else finite(raw)
+            except ValueError:
+                self.repairs["huge_number"] = None
+                return raw
         match = _PLAIN.match(self.text, self.at)
         word = match.group().strip() if match else ""
         self.at = match.end() if match else self.at

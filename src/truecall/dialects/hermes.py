@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import ClassVar
+from typing import Any, ClassVar
+
+import msgspec
 
 from truecall.dialects.base import Dialect, Draft, Reading, Source
 from truecall.dialects.bodies import NAMED, json_calls, json_value, named_json, python_calls
-from truecall.dialects.jsontext import strict
 from truecall.dialects.payload import Shapes
+from truecall.schema import Toolset
 
 _OPEN = re.compile(r"<[^<>\s]{1,64}[^<>\n]{0,80}?>\s*+")
 _TRAILING = 2000
@@ -89,12 +91,34 @@ def close(
     return hit + len(closer), ("trailing_text",), True
 
 
+class _Payload(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    name: str
+    arguments: dict[str, Any]
+
+
+_decode = msgspec.json.Decoder(_Payload).decode
+CLOSER = "</tool_call>"
+_NEAR = 8192
+
+
+def plain(text: str, begin: int, shut: int, tools: Toolset) -> tuple[str, dict[str, Any]] | None:
+    """The commonest body by the shortest way: an offered name and its arguments, up to the closer at ``shut``.
+
+    None where it is anything else: what the library refuses, the readers that know more may still read.
+    """
+    try:
+        payload = _decode(text[begin:shut])
+    except (ValueError, RecursionError):
+        return None
+    return (payload.name, payload.arguments) if payload.name in tools.tools else None
+
+
 class Hermes(JsonEnvelope):
     name = "hermes"
     aliases = ("qwen25", "qwen3", "granite4", "ernie45", "exaone4", "hermes_json")
     source = "Hermes 2/3 Pro, Qwen2.5, QwQ, Qwen3, Granite 4, ERNIE 4.5, EXAONE 4, SmolLM3 and many finetunes"
     openers = ("<tool_call>",)
-    closers = ("</tool_call>",)
+    closers = (CLOSER,)
     name_key = True
     example = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n</tool_call>'
     opening = re.compile(r"<[\w.:|\-]*tool_call[\w.:\-]*>\s*+")
@@ -103,9 +127,11 @@ class Hermes(JsonEnvelope):
         begin = self.body(src, at)
         if begin is None:
             return None
-        plain = self.plain(src, at, begin)
-        if plain is not None:
-            return plain
+        shut = src.find(CLOSER, begin)
+        found = plain(src.text, begin, shut, src.tools) if 0 <= shut - begin <= _NEAR else None
+        if found is not None:
+            end = shut + len(CLOSER)
+            return Reading("hermes", at, end, [Draft(*found, at, end)])
         if begin < src.size and src.text[begin] in "{[":
             reading = super().read(src, at)
             if reading and src.text[begin] == "[" and reading.dialect == self.name:
@@ -113,25 +139,6 @@ class Hermes(JsonEnvelope):
                 reading.defects = tuple(d for d in reading.defects if d != "unclosed")
             return reading
         return self._other(src, at, begin)
-
-    def plain(self, src: Source, at: int, begin: int) -> Reading | None:
-        """The commonest body by the shortest way: one object of a name and arguments, closed at once."""
-        if not src.text.startswith('{"name": "', begin):
-            return None
-        got = strict(src.text, begin)
-        value, end = got.value, got.end
-        if got.failed or len(value) != 2:
-            return None
-        name, arguments = value["name"], value.get("arguments")
-        if type(arguments) is not dict or type(name) is not str or name not in src.tools.tools:
-            return None
-        if src.norm.startswith("\n</tool_call>", end):
-            end += 13
-        elif src.norm.startswith("</tool_call>", end):
-            end += 12
-        else:
-            return None
-        return Reading("hermes", at, end, [Draft(name, arguments, at, end)])
 
     def _other(self, src: Source, at: int, begin: int) -> Reading | None:
         """Bodies that drifted: a fence, Python calls, a name before JSON."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from math import isinf
 from typing import Any
 
 import msgspec
@@ -21,13 +22,21 @@ def _no_constant(word: str) -> None:
     raise ValueError(word)
 
 
+def finite(word: str) -> float:
+    """The number that a word stands for. Raises ValueError where no double holds it: JSON can't carry infinity on."""
+    value = float(word)
+    if isinf(value):
+        raise ValueError(word)
+    return value
+
+
 class _Decoder(json.JSONDecoder):
     """Typed view of the C scanner, which reads one value and tells where it ends."""
 
     scan_once: Callable[[str, int], tuple[Any, int]]
 
 
-scan = _Decoder(parse_constant=_no_constant).scan_once
+scan = _Decoder(parse_float=finite, parse_constant=_no_constant).scan_once
 """The C scanner itself: (value, end), or StopIteration, ValueError or RecursionError."""
 
 
@@ -78,7 +87,7 @@ def _strict(text: str, at: int) -> tuple[Value, bool]:
     except RecursionError:
         deep = _DEEP.match(text, at)  # so many brackets were nested at least
         return Value(None, deep.end() if deep else at + 1, ("too_deep",), failed=True), False
-    except ValueError:  # an integer of thousands of digits, or NaN and Infinity, which are no JSON
+    except ValueError:  # a number that is too large, or NaN and Infinity, which are no JSON
         return Value(None, at + 1, failed=True), False
     return Value(value, end), False
 
@@ -242,7 +251,11 @@ class _Mender:
         number = _NUMBER.match(self.text, self.at, self.end)
         if number:
             self.at = number.end()
-            return json.loads(number.group())
+            try:
+                return scan(number.group(), 0)[0]
+            except ValueError:
+                self.note("huge_number")
+                return number.group()
         match = _BARE.match(self.text, self.at, self.end)
         word = match.group().strip() if match else ""
         if not match or not word:

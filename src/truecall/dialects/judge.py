@@ -57,22 +57,27 @@ def _quoted(lead: str, tail: str) -> bool:
 
 
 def explicit_act(src: Source, reading: Reading, lead: str, tail: str) -> bool:
-    """Whether a reading in markers of its own is an act, by the words before and after it."""
+    """Whether a reading in markers of its own is an act, by its names and the words before and after it."""
     drafts = reading.drafts
+    if _mocks(drafts, src, alone=blank(lead) and blank(tail)):
+        return False
+    return act_by_words(lead, tail, closed=reading.closed, weak=all(d.weak for d in drafts))
+
+
+def act_by_words(lead: str, tail: str, *, closed: bool = True, weak: bool = False) -> bool:
+    """Whether the words before and after markers of a call leave it an act; ``weak``: it is call-shaped only."""
     if (not lead or blank(lead)) and (not tail or blank(tail)):
-        return not _mocks(drafts, src, alone=True)
+        return True
     line = lead[lead.rfind("\n") + 1 :]
     words = False
     if line:
         if _quoted(lead, tail):
             return False
         words = _WORD.search(strip_tags(line)) is not None
-    if tail and reading.closed and _MID.match(tail) and (words or all(d.weak for d in drafts)):
+    if tail and closed and _MID.match(tail) and (words or weak):
         return False
-    if _mocks(drafts, src):
-        return False
-    if words and all(d.weak for d in drafts):
-        return reading.closed is False and not tail.strip() and not illustrates(lead, tail)
+    if words and weak:
+        return not closed and not tail.strip() and not illustrates(lead, tail)
     return not illustrates(lead, tail)
 
 

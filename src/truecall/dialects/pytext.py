@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from keyword import iskeyword
+from math import isinf
 from typing import Any, NamedTuple
 
 from truecall.schema import Tool
@@ -102,9 +103,13 @@ class _Reader:
         except ValueError:
             pass
         try:
-            return float(raw)
+            value = float(raw)
         except ValueError:
             raise _Stop from None
+        if isinf(value):
+            self.repairs["huge_number"] = None
+            return raw
+        return value
 
     def strings(self, raw: bool) -> str:
         """One string, or several side by side, which Python joins."""

@@ -1,6 +1,6 @@
 """The commonest texts by the shortest way: prose, code blocks and plain hermes calls.
 
-A short sweep over nothing but ``<`` and fences, with the dialects' own readers and the judge's own rules; None
+A short sweep over nothing but ``<`` and fences, with the dialects' own reader and the judge's own rules; None
 where the text holds anything else that could start a call. The tests hold it to the full sweep.
 """
 
@@ -8,112 +8,139 @@ from __future__ import annotations
 
 import re
 
-from truecall.dialects.bare import NAME_WORDS, OWN_BLOCKS
-from truecall.dialects.base import Source
-from truecall.dialects.judge import WINDOW, explicit_act
-from truecall.dialects.registry import HERMES
-from truecall.dialects.structure import Placed
-from truecall.records import Span, SpanKind
+from truecall.dialects.bare import NAME_WORDS
+from truecall.dialects.base import most
+from truecall.dialects.hermes import CLOSER, plain
+from truecall.dialects.judge import WINDOW, act_by_words
+from truecall.dialects.results import weigh
+from truecall.records import Call, Span, SpanKind
+from truecall.schema import Toolset
 
-_FENCE = SpanKind.FENCE
+_CONTENT, _CALL, _FENCE = SpanKind.CONTENT, SpanKind.CALL, SpanKind.FENCE
 _OPEN = "<tool_call>\n"
-_LONG = 8000  # characters; a shorter text can't hold more than `Source.limit`
+_LONG = 100_000  # characters; a shorter text has no room for more calls than are read
+_FEW = most(0)
 _COMPARED = frozenset((" ", "\n", "\t", "=", *"0123456789", "'", '"', ")", ""))
 """What follows "<" where it only compares."""
-_BLOCK = re.compile(r"([A-Za-z0-9]*+)[ \t]*(?:\n|\Z)")
-"""The rest of a code block's first line: nothing but its language."""
+_BLOCK = re.compile(
+    r"(?m:^)```(?!(?i:tool)\b)[A-Za-z0-9]*+[ \t]*\n"
+    r"(?:(?=\s*+(\{))|(?=((?:def|class|import|from|for|if|while|with|return) \w)))?"
+)
+"""The first line of a code block, and how its body begins: (1) an object, (2) a statement that calls nothing."""
 
 
-def quick(src: Source) -> tuple[list[Placed], list[Span]] | None:
-    """The calls and code blocks of a text that holds nothing else that could start a call."""
-    text, size = src.text, src.size
-    if (":" in text and "ction:" in text) or "✿" in text or ("=" in text and "to=functions" in text):
+def quick(text: str, tools: Toolset) -> tuple[tuple[Span, ...], tuple[Call, ...]] | None:
+    """Spans and calls of a text that holds nothing but prose, code blocks and plain calls."""
+    if _marked(text):
         return None
-    if "~" in text and "~~~" in text:
+    size, pos, read = len(text), 0, 0
+    if size > _LONG and text.count(_OPEN) > most(size):
         return None
-    if size > _LONG and text.count("<tool_call>") + text.count("```") > src.limit:
-        return None
-    found: list[Placed] = []
-    fences: list[Span] = []
-    find, pos = text.find, 0
-    while pos < size:
-        less = find("<", pos)
-        while less >= 0 and not text.startswith(_OPEN, less):
-            if text[less + 1 : less + 2] not in _COMPARED:
+    spans: list[Span] = []
+    calls: list[Call] = []
+    done = 0  # where the spans so far end
+    start = _opener(text, 0)
+    while start >= 0:
+        if start > pos:
+            done = _between(text, pos, start, done, tools, spans)
+            if done < 0:
                 return None
-            less = find("<", less + 1)
-        part = text[pos:less] if less >= 0 else text[pos:]
-        if part and part != "\n":
-            names = src.tools.names
-            if "```" in part:
-                if not _blocks(part, pos, names, fences):
-                    return None
-            elif not _prose(part, names):
+        if start == size:
+            if size > done:
+                spans.append(Span(_CONTENT, done, size))
+            if read + len(spans) > _FEW and read + sum(s.kind is _FENCE for s in spans) > most(size):
                 return None
-        if less < 0:
-            break
-        reading = HERMES.plain(src, less, less + 12)
-        if reading is None:
+            return tuple(spans), tuple(calls)
+        shut = text.find(CLOSER, start)
+        found = plain(text, start + len(_OPEN), shut, tools) if shut >= 0 else None
+        if found is None:
             return None
-        found.append(Placed(reading))
-        pos = reading.end
-    return (_acts(src, found) if found else found), fences
+        name, arguments = found
+        end = shut + len(CLOSER)
+        after = _opener(text, end)
+        lead = text[pos if pos > start - WINDOW else start - WINDOW : start]
+        tail = text[end : after if after < end + WINDOW else end + WINDOW]
+        if act_by_words(lead, tail):
+            if start > done:
+                spans.append(Span(_CONTENT, done, start))
+            span = Span(_CALL, start, end)
+            spans.append(span)
+            done = end
+            tier, violations = weigh(arguments, tools.tools[name])
+            calls.append(Call(name, arguments, "hermes", True, tier, span, False, True, (), violations, None))
+        pos, start, read = end, after, read + 1
+    return None
 
 
-def _blocks(text: str, at: int, names: tuple[str, ...], fences: list[Span]) -> bool:
-    """Whether a text is prose and closed code blocks in which nothing can start a call; notes the blocks."""
-    parts = ("\n" + text if at == 0 else text).split("\n```")
-    inside, outside = "\n".join(parts[1::2]), "\n".join(parts[::2])
-    if len(parts) % 2 == 0 or not _prose(outside, names) or "[TOOL_" in inside:
-        return False
-    if "`" in outside and ("```" in outside or "\n`" in outside):
-        return False  # ticks inside a line, or a longer fence
-    for name in names or NAME_WORDS:
-        if name in inside:
-            return False
-    at -= at == 0
-    for index in range(1, len(parts), 2):
-        before, part = parts[index - 1], parts[index]
-        block = _BLOCK.match(part) if part else None
-        if block is None or block[1].lower() in OWN_BLOCKS:
-            return False
-        if names and part.startswith("{", block.end()) and _named(before, names):
-            return False
-        at += len(before) + 1
-        end = at + len(part) + 7
-        fences.append(Span(_FENCE, at, end))
-        at = end
-    return True
+def _marked(text: str) -> bool:
+    """Whether a text holds a marker that none of the readers here knows."""
+    at = text.find("ction")  # an action, or a channel's recipient
+    if at >= 0 and (text.find("ction:", at) >= 0 or "to=functions" in text):
+        return True
+    return "✿" in text or ("~" in text and "~~~" in text)
 
 
-def _named(before: str, names: tuple[str, ...]) -> bool:
-    """Whether the line above a block ends in an offered name: then the block may be its arguments."""
-    return before.rpartition("\n")[2].strip().endswith(names)
+def _opener(text: str, at: int) -> int:
+    """The next plain call at or after ``at``, else the text's end; -1: a tag that may be anything else."""
+    at = text.find("<", at)
+    while at >= 0:
+        if text.startswith(_OPEN, at):
+            return at
+        if text[at + 1 : at + 2] not in _COMPARED:
+            return -1
+        at = text.find("<", at + 1)
+    return len(text)
 
 
-def _prose(part: str, names: tuple[str, ...]) -> bool:
+def _between(text: str, pos: int, stop: int, done: int, tools: Toolset, spans: list[Span]) -> int:
+    """Take a stretch without calls: prose and closed code blocks. Where the spans end, or -1: it may be more."""
+    find, names = text.find, tools.names
+    tick = find("`", pos, stop)  # one character is found far faster than three
+    if tick >= 0:
+        tick = find("```", tick, stop)
+    if tick < 0:
+        return done if _prose(text[pos:stop], tools) else -1
+    outside: list[str] = []
+    while tick >= 0:
+        block = _BLOCK.match(text, tick)
+        if block is None:
+            return -1
+        body = block.end()
+        shut = find("\n```", body - 1, stop)
+        end = shut + 4
+        if shut < body or text[end : end + 1] == "`":
+            return -1
+        begins = block.lastindex
+        if begins == 1 and text[tick - 160 if tick > 160 else 0 : tick].rstrip().endswith(names):
+            return -1
+        if begins != 2:
+            for name in names or NAME_WORDS:
+                if find(name, body, shut) >= 0:
+                    return -1
+        if find("T", body, shut) >= 0 and (
+            find("[TOOL_", body, shut) >= 0 or find("THINK]", body, shut) >= 0
+        ):
+            return -1
+        outside.append(text[pos:tick])
+        if tick > done:
+            spans.append(Span(_CONTENT, done, tick))
+        spans.append(Span(_FENCE, tick, end))
+        if len(spans) > _FEW and len(spans) > 2 * most(len(text)):  # content stands between
+            return -1
+        pos = done = end
+        tick = find("```", pos, stop)
+    outside.append(text[pos:stop])
+    return done if _prose("".join(outside), tools) else -1
+
+
+def _prose(part: str, tools: Toolset) -> bool:
     """Whether text outside of code blocks holds neither JSON nor a call of an offered tool."""
     if "{" in part or "[" in part:
         return False
-    if names and "(" in part:
-        for piece in part.split("("):
-            if piece.endswith(names):
-                return False
+    if "(" in part:
+        names = tools.names if "_" in part else tools.bare
+        if names:
+            for piece in part.split("("):
+                if piece.endswith(names):
+                    return False
     return True
-
-
-def _acts(src: Source, found: list[Placed]) -> list[Placed]:
-    """Those of the calls that the words around them leave an act."""
-    kept: list[Placed] = []
-    text, before = src.text, 0
-    places = [item.reading.start for item in found[1:]]
-    places.append(src.size)
-    for item, after in zip(found, places, strict=True):
-        reading = item.reading
-        start, end = reading.start, reading.end
-        lead = text[before if before > start - WINDOW else start - WINDOW : start]
-        tail = text[end : after if after < end + WINDOW else end + WINDOW]
-        if explicit_act(src, reading, lead, tail):
-            kept.append(item)
-        before = end
-    return kept

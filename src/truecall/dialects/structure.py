@@ -78,7 +78,6 @@ class Structure:
         self.fence: Fence | None = None
         self.foreign = False
         self.apart = False
-        self.unread = -1
         self.drafts = 0
 
     # ------------------------------------------------------------------ readings
@@ -100,13 +99,8 @@ class Structure:
             reading = dialect.read(self.src, at)
             if reading is not None:
                 return self._add(reading, at)
-        self._unread(at)
+        self.src.doubt(at)
         return at + 1
-
-    def _unread(self, at: int) -> None:
-        """Remember the first opener that could not be read: more text might make it readable."""
-        if self.unread < 0:
-            self.unread = at
 
     def _special(self, at: int, token: str, end: int) -> int:
         """Special tokens that are structure: channels, roles, reasoning. 0: none of these."""

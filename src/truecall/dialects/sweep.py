@@ -53,24 +53,24 @@ def _handlers(token: str) -> tuple[Dialect, ...]:
 class Sweep(Structure):
     """One pass over a text. After `run`: ``placed``, ``regions``, ``fences``, ``notes``."""
 
-    def _marks(self) -> tuple[str, ...]:
+    def _marks(self) -> list[tuple[str, str]]:
+        """As `_STREAMS`: the offered names that the text holds before a parenthesis."""
         text = self.src.text
         if "(" not in text:
-            return ()
-        return tuple([mark for name in self.src.named if (mark := name + "(") in text])
+            return []
+        return [(mark, "_call_line") for name in self.src.named if (mark := name + "(") in text]
 
     def run(self) -> None:
         """Sweep the text from start to end."""
-        find, size, limit = self.src.norm.find, self.src.size, self.src.limit
-        streams = [(literal, getattr(self, step)) for literal, step in _STREAMS]
-        streams += [(mark, self._call_line) for mark in self._marks()]
+        norm, size, limit = self.src.norm, self.src.size, self.src.limit
+        find = norm.find
         nexts: list[int] = []
         kept: list[tuple[str, Callable[[int], int]]] = []
-        for stream in streams:
-            at = find(stream[0]) if stream[0][-1] in self.src.norm else -1
+        for literal, step in (*_STREAMS, *self._marks()):
+            at = find(literal) if literal[-1] in norm else -1
             if at >= 0:
                 nexts.append(at)
-                kept.append(stream)
+                kept.append((literal, getattr(self, step)))
         pos = 0
         while nexts:
             at = min(nexts)
@@ -174,7 +174,7 @@ class Sweep(Structure):
     def _bare(self, at: int) -> int:
         reading = registry.BARE.read(self.src, at)
         if reading is None or not reading.drafts:
-            self._unread(at)
+            self.src.doubt(at)
         return self._add(reading, at)
 
     def _brace(self, at: int) -> int:
@@ -214,7 +214,7 @@ class Sweep(Structure):
             return self._inline(at)
         self.fences.append(fence)
         if fence.stop == fence.body and src.text[fence.end : fence.end + 1].isalnum():
-            self._unread(at)  # an outer block, should two closers come
+            self.src.doubt(at)  # an outer block, should two closers come
         reading = registry.FENCED.body(src, fence)
         if reading is None:
             under = registry.FENCED.under_name(src, fence)

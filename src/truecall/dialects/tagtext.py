@@ -152,6 +152,7 @@ def _parameter(src: Source, param: re.Match[str], word: str, tool: Tool | None, 
     stop, after, repair = _value_end(src, start, word, tool, nested)
     if after < 0 and nested:
         src.fail("nested")
+        src.doubt(start)
         stop, after, repair = _value_end(src, start, word, tool, False)
     raw = src.text[start:stop]
     element.params.append((key, raw.rstrip() if repair == "missing_closer" else raw, attributes))

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from truecall.records import Json, Record, ToolCall
 
-State = Literal["parsed", "raised", "no_stream", "crashed", "hung", "too_large"]
+State = Literal["parsed", "raised", "no_stream", "crashed", "hung", "too_large", "unasked"]
 """``parsed``: the parser gave an answer; ``raised`` an exception; ``no_stream``: it has no way of streaming.
 
 ``crashed``: it took the worker's process down; ``hung``: no answer in time; ``too_large``: the text was not sent.
+``unasked``: it could not be made to read this text (a model that was to repeat it wrote another).
 """
+
+
+NOT_ASKED: Final = frozenset({"too_large", "unasked"})
+"""States after which nothing is known of the parser."""
 
 
 class Job(NamedTuple):

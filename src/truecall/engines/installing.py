@@ -2,7 +2,8 @@
 
 Nothing goes into truecall's own environment. uv is used where there is one; otherwise the chosen Python's ``venv``,
 which brings a pip of its own, and where that is missing (Debian splits it off) any pip on the machine installs from
-outside. Every step that is done is noted: the same command goes on where it was stopped.
+outside. Every step that is done is noted: the same command goes on where it was stopped, and begins anew where what
+it finds can't be finished (a package that was half written, say).
 """
 
 from __future__ import annotations
@@ -41,20 +42,27 @@ def add(recipe: Recipe, version: str, tell: Tell) -> Engine:
     folder = registry.folder_of(recipe.engine, version)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     with _alone(folder):
-        engine = registry.read(folder) or Engine(
-            name=recipe.engine, version=version, python=str(folder / "env" / "bin" / "python")
-        )
-        if engine.ready:
-            tell(f"{engine.label} is here already: {len(engine.parsers)} parsers")
-            return engine
-        if engine.done:
-            tell(f"{engine.label} was begun before: going on after '{engine.done[-1]}'")
-        for step in _STEPS:
-            if step not in engine.done:
-                engine = _step(step, recipe, engine, folder, tell)
-                engine = msgspec.structs.replace(engine, done=(*engine.done, step))
-                registry.write(folder, engine)
-        return engine
+        new = Engine(name=recipe.engine, version=version, python=str(folder / "env" / "bin" / "python"))
+        begun = registry.read(folder) or new
+        if begun.ready:
+            tell(f"{begun.label} is here already: {len(begun.parsers)} parsers")
+            return begun
+        if begun.done:
+            tell(f"{begun.label} was begun before: going on after '{begun.done[-1]}'")
+            try:
+                return _steps(recipe, begun, folder, tell)
+            except CannotTell as error:
+                tell(f"what was begun can't be finished ({error}): making it anew")
+        return _steps(recipe, new, folder, tell)
+
+
+def _steps(recipe: Recipe, engine: Engine, folder: Path, tell: Tell) -> Engine:
+    for step in _STEPS:
+        if step not in engine.done:
+            engine = _step(step, recipe, engine, folder, tell)
+            engine = msgspec.structs.replace(engine, done=(*engine.done, step))
+            registry.write(folder, engine)
+    return engine
 
 
 def add_existing(recipe: Recipe, python: str, tell: Tell) -> Engine:
@@ -192,21 +200,28 @@ def _run(command: list[str], log: Path) -> None:
     """One step of the installation; its words are kept in ``log``.
 
     Raises:
-        CannotTell: it failed, with its last lines.
+        CannotTell: it failed, with the lines that say why.
     """
     with log.open("ab") as kept:
         start = kept.tell()
         try:
-            # No session of its own: Ctrl-C is to stop it too.
+            # No session of its own: Ctrl-C is to stop it too. It shares the lock of the folder: where truecall
+            # alone is killed, nobody else writes there until the installer has ended.
             code = subprocess.run(
-                command, stdout=kept, stderr=kept, stdin=subprocess.DEVNULL, check=False
+                command, stdout=kept, stderr=kept, stdin=subprocess.DEVNULL, close_fds=False, check=False
             ).returncode
         except OSError as error:
             raise CannotTell(f"{command[0]} can't be run ({error.strerror})") from None
     if code:
-        said = log.read_bytes()[start:].decode("utf-8", "replace").strip().splitlines()
-        last = " / ".join(line.strip() for line in said[-3:])
-        raise CannotTell(f"the installer failed (code {code}): {last[:400]}; all of it stands in {log}")
+        said = log.read_bytes()[start:].decode("utf-8", "replace").splitlines()
+        raise CannotTell(f"the installer failed (code {code}): {_gist(said)}; all of it stands in {log}")
+
+
+def _gist(said: list[str]) -> str:
+    """Where an installer begins to speak of an error and what follows, else its last words; a few lines as one."""
+    lines = [line.strip() for line in said if line.strip()]
+    at = next((n for n, line in enumerate(lines) if line.lower().startswith("error")), len(lines) - 4)
+    return " / ".join(line[:160] for line in lines[max(0, at) :][:4])
 
 
 @contextmanager
@@ -219,5 +234,8 @@ def _alone(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise UsageError(f"another truecall is installing into {folder}") from None
+            raise UsageError(
+                f"another truecall, or an installer that it left, is at work in {folder}: try again when it has ended"
+            ) from None
+        os.set_inheritable(lock.fileno(), True)
         yield

@@ -46,8 +46,8 @@ _ALL: Final = (
         project="sglang",
         version="0.5.23",
         parsers=44,
-        megabytes=302,
-        seconds=57,
+        megabytes=271,
+        seconds=60,
         bare=("sglang=={version}",),
         full=(*("msgspec", "openai", "orjson", "partial-json-parser", "regex", "pydantic", "jsonschema"),),
     ),
@@ -56,7 +56,7 @@ _ALL: Final = (
         project="verl",
         version="0.9.1",
         parsers=9,
-        megabytes=55,
+        megabytes=49,
         seconds=10,
         bare=("verl=={version}",),
         full=("regex", "pydantic"),
@@ -70,6 +70,12 @@ SERVED: Final = {
     "ollama": "Ollama's parsers are compiled into its server",
 }
 """Engines whose parsers can be asked through a running server only."""
+
+
+def none_here() -> str:
+    """What to say where no engine was added yet."""
+    known = ", ".join(f"{r.engine} ({r.megabytes:,} MB)" for r in sorted(_ALL, key=lambda r: r.megabytes))
+    return f"no engine is here: `truecall engines add ENGINE`, of {known}"
 
 
 def recipe_for(engine: str) -> Recipe:

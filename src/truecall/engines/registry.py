@@ -52,6 +52,33 @@ class Engine(Record, frozen=True):
         return Launch(engine=self.label, python=self.python, script=str(script))
 
 
+class Listed(Record, frozen=True):
+    """An engine in the list. From ``working`` on: what starting every parser showed, absent where it was not done.
+
+    ``idle`` has a parser that does not work, and why; ``fault`` says why the engine does not start at all.
+    """
+
+    engine: str
+    ready: bool
+    own: bool
+    parsers: int | None
+    megabytes: float | None
+    python: str
+    working: int | None = None
+    network: str | None = None
+    version: str | None = None
+    idle: dict[str, str] | None = None
+    fault: str | None = None
+
+
+class EnginesOutput(Record, frozen=True, omit_defaults=False):
+    """``truecall engines list --json``. ``folder``: where environments stand."""
+
+    folder: str
+    engines: tuple[Listed, ...]
+    schema_version: int = 1
+
+
 def home() -> Path:
     """Where engines stand: ``engines`` in truecall's state folder."""
     return state_dir() / "engines"

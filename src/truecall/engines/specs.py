@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from truecall.engines.base import Launch
-from truecall.engines.recipes import SERVED
+from truecall.engines.recipes import SERVED, none_here
 from truecall.engines.registry import WORKERS, engines, find
 from truecall.errors import UsageError
 from truecall.records import Record
@@ -50,7 +50,7 @@ def _specs(word: str) -> list[Spec]:
     if word == EVERY:
         here = [engine for engine in engines() if engine.ready]
         if not here:
-            raise UsageError("no engine is here: `truecall engines add verl` (55 MB), sglang or vllm")
+            raise UsageError(none_here())
         names = dict.fromkeys(engine.name for engine in here)
         return [Spec(engine=name, launch=find(name, among=here).launch()) for name in names]
     engine, colon, rest = word.partition(":")

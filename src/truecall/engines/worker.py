@@ -244,8 +244,7 @@ class Worker:
                 self.health += Health(noise=1)
                 continue
             if calls is None:
-                state = "raised" if rest else "no_stream"
-                return Parse(state=state, detail=str(rest), seconds=seconds)  # type: ignore[arg-type]
+                return _unparsed(seconds, rest)
             made = tuple(ToolCall(name=_text(name), arguments=arguments) for name, arguments in calls)
             return Parse(state="parsed", calls=made, content=_text(rest), seconds=seconds)
 
@@ -274,6 +273,13 @@ class Worker:
         if not piece or len(self._tail) * _BLOCK > MAX_ANSWER:
             raise self._lost()
         return piece
+
+
+def _unparsed(seconds: float, said: Any) -> Parse:
+    """An answer without a result: a reason in a list, an exception's text, or nothing."""
+    if isinstance(said, list):
+        return Parse(state="unasked", detail=" ".join(map(str, said)), seconds=seconds)
+    return Parse(state="raised" if said else "no_stream", detail=str(said), seconds=seconds)
 
 
 def _readable(pipe: int, seconds: float) -> bool:

@@ -15,7 +15,7 @@ from markupsafe import Markup
 from truecall.pages.text import marked, shown
 
 SERVED_POLICY = (
-    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 """The Content-Security-Policy header of pages that a local server gives: nothing inline, nothing from elsewhere."""

@@ -69,10 +69,7 @@ def shown(text: str) -> Markup:
 
 
 def _name(match: re.Match[str]) -> str:
-    point = ord(match.group())
-    if point < 0x20:
-        return f'<i class="unseen" title="U+{point:04X}">{chr(0x2400 + point)}</i>'  # Control Pictures block
-    return f'<i class="unseen">U+{point:04X}</i>'
+    return f'<i class="unseen">U+{ord(match.group()):04X}</i>'
 
 
 def _label(number: int, call: Call) -> str:

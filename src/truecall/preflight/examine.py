@@ -24,6 +24,7 @@ from truecall.preflight.report import Endpoint, ProbeResult, Report, state_of
 from truecall.preflight.request_file import OwnRequest
 from truecall.preflight.session import Answer, Session
 from truecall.records import Finding, Json, Part
+from truecall.store import Asked
 
 LONGEST_PAUSE = 10  # seconds between two tries of a warm-up that is answered with 503
 WARM_UP_FACTOR = 5  # a cold load may take this many times the timeout of a request,
@@ -101,6 +102,7 @@ class Examination:
                 return
             if self._progress is not None:
                 self._progress(each.asks, place, len(self._probes))
+            session.probe = each.name
             self._outcomes.append(await each.run(session))
             self._left.remove(each.name)
 
@@ -126,6 +128,11 @@ class Examination:
     def begun(self) -> bool:
         """True once something can be reported."""
         return bool(self._outcomes)
+
+    @property
+    def asked(self) -> list[Asked]:
+        """The requests that were sent so far (see ``Session``)."""
+        return self._session.asked if self._session is not None else []
 
     def report(self, *, interrupted: bool = False) -> Report:
         """What was found so far. ``interrupted``: the user ended it; probes that were not sent are listed."""

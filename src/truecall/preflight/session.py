@@ -16,8 +16,9 @@ from truecall.evidence import best
 from truecall.preflight.answer import PATHS, Answer, curl
 from truecall.preflight.report import Spent
 from truecall.preflight.usage import impossible
-from truecall.records import Json, Response
+from truecall.records import EvidenceTier, Json, Response
 from truecall.stacks.dialect_parsers import parsers_for
+from truecall.store import Asked
 
 __all__ = ["BUDGET", "THINKING_BUDGET", "Answer", "Notebook", "Session"]
 
@@ -25,6 +26,7 @@ BUDGET: Final = 150  # completion tokens in which a model that calls has called,
 THINKING_BUDGET: Final = 1024  # and one that thinks first
 MAX_BYTES: Final = 16 << 20
 _OUR_STATUSES: Final = frozenset({401, 403, 404, 429})  # 4xx that no field of ours brings about
+KEPT_BYTES: Final = 48 << 20  # of answers that are held until they are saved; what comes after is not kept
 _GIVE_UP_AFTER: Final = 3  # failed exchanges in a row, after which no further probe is sent
 
 
@@ -70,7 +72,11 @@ class Notebook:
 
 @dataclass
 class Session:
-    """The examined endpoint. ``temperature`` 0 unless a probe says otherwise."""
+    """The examined endpoint. ``temperature`` 0 unless a probe says otherwise.
+
+    ``asked``: what was sent so far, the last attempt of each request, as far as ``KEPT_BYTES`` allow.
+    ``probe``: the one under way.
+    """
 
     client: Client
     info: stacks.StackInfo
@@ -81,6 +87,9 @@ class Session:
     last_failed: Answer | None = None
     failures_in_a_row: int = 0
     notebook: Notebook = field(default_factory=Notebook)
+    probe: str = "warm-up"
+    asked: list[Asked] = field(default_factory=list)
+    _room: int = KEPT_BYTES
 
     @property
     def stack(self) -> stacks.Stack:
@@ -194,7 +203,16 @@ class Session:
             path=path,
         )
         self._count(answer, view.max_tokens)
+        self._keep(answer)
         return answer
+
+    def _keep(self, answer: Answer) -> None:
+        exchange = answer.exchange
+        self._room -= len(exchange.request.body) + len(exchange.body)
+        if self._room >= 0:
+            known = answer.evidence.tier is EvidenceTier.TOKEN_IDS
+            text = answer.evidence.text if known else None
+            self.asked.append(Asked(probe=self.probe, exchange=exchange, verdict=answer.verdict, text=text))
 
     async def _detokenize(self, response: Response) -> str | None:
         """The text of the answer's token ids, where the stack can give it."""

@@ -1,6 +1,6 @@
 """Exchanges that are changed on their way: evidence asked for and stripped, calls delivered or hidden.
 
-Only OpenAI chat requests that offer tools are touched; everything else passes as it is.
+Only requests that offer tools are touched, on the wires of ``forms``; everything else passes as it is.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ import msgspec
 from truecall import probe, stacks, wire
 from truecall.client import Client
 from truecall.errors import TruecallError
+from truecall.proxy.forms import FORMS
 from truecall.proxy.frames import RawHeaders
-from truecall.proxy.settings import Settings
+from truecall.proxy.settings import MAX_EDITED, Settings
 from truecall.proxy.strip import strip
-from truecall.proxy.swap import Swapped, swap_whole
+from truecall.proxy.swap import swap_whole
 from truecall.proxy.swap_stream import StreamSwap
 from truecall.records import Api, Json, Response
 from truecall.redact import is_auth_header
@@ -50,13 +51,16 @@ class Editing:
 
     def edit(self, flow: Flow) -> Edit | None:
         """The change for an exchange whose head has come; None: it passes as it is."""
-        if flow.method != b"POST" or wire.by_path(flow.target.decode("latin-1")) is not Api.OPENAI_CHAT:
+        api = wire.by_path(flow.target.decode("latin-1"))
+        if flow.method != b"POST" or api is None or api not in FORMS:
             return None
-        return Edit(self, flow.number, flow.headers)
+        return Edit(self, api, flow)
 
     def without_evidence(self, flow: Flow) -> Edit | None:
         """The change for a request that is repeated because a field for evidence was refused."""
-        return Edit(self, flow.number, flow.headers) if self.settings.swap != "none" else None
+        if flow.edit is None or self.settings.swap == "none":
+            return None
+        return Edit(self, flow.edit.api, flow)
 
     async def text(self, ids: tuple[int, ...] | None, model: str | None, headers: RawHeaders) -> str | None:
         """The text of token ids, special tokens kept; None where it can't be had."""
@@ -78,12 +82,16 @@ class Editing:
 class Edit:
     """How one exchange is changed. ``added``: the fields put into the request."""
 
-    def __init__(self, editing: Editing, number: int, headers: RawHeaders) -> None:
+    def __init__(self, editing: Editing, api: Api, flow: Flow) -> None:
+        self.api = api
         self.added: dict[str, Json] = {}
         self.awaits = False
+        self.status = b""  # that the client gets instead of the server's
+        self._form = FORMS[api]()
         self._editing = editing
-        self._number = number
-        self._headers = headers
+        self._flow = flow
+        self._number = flow.number
+        self._headers = flow.headers
         self._view: RequestView | None = None
         self._stream: StreamSwap | None = None
         self._swapped = 0
@@ -95,13 +103,11 @@ class Edit:
         """The rest of the head and the body that go to the upstream."""
         value = _object(body)
         if value is not None:
-            self._view = wire.read_request(value, Api.OPENAI_CHAT.value)
+            self._view = wire.read_request(value, self.api.value)
             self._blind = not self._view.tools
         if not self._blind and value is not None and self._editing.settings.evidence:
-            fields = self._editing.stack.evidence_fields(value)
+            fields = self._form.asks(self._editing.stack, value)
             self.added = {k: v for k, v in fields.items() if k not in self._editing.refused}
-            if value.get("stream") is True and self._editing.stack.name == "llamacpp":
-                self.added = {}  # its stream has no evidence to give
             body = insert(body, self.added)
         return [b"Content-Length: %d\r\n\r\n" % len(body), body]
 
@@ -111,14 +117,31 @@ class Edit:
         """How the answer is treated: ``pass`` as it comes, ``whole`` when it is there, ``stream``."""
         named = {name.lower(): value.lower() for name, value in fields}
         kind = named.get(b"content-type", b"")
-        if self._blind or named.get(b"content-encoding", b"identity") not in (b"", b"identity"):
+        if self._blind or self._view is None:
             return "pass"
+        if named.get(b"content-encoding", b"identity") not in (b"", b"identity"):
+            return self._unswapped("a compressed answer")
         if status >= 400:
-            return "whole" if self.added else "pass"
-        if b"text/event-stream" in kind:
-            self._stream = StreamSwap(self._swap, self._view, tuple(self.added), self._editing.stack.name)
+            quoted = self._swap == "surface" and not self._view.stream
+            return "whole" if self.added or quoted else "pass"
+        if b"text/event-stream" in kind or (self._form.lines and b"ndjson" in kind):
+            several = (self._view.n or 1) > 1
+            if several:
+                self._unswapped("several answers in one stream")
+            swap = "none" if several else self._swap
+            names, engine = tuple(self.added), self._editing.stack.name
+            self._stream = StreamSwap(self._form, swap, self._view, names, engine)
             return "stream"
-        return "whole" if b"json" in kind else "pass"
+        return "whole" if b"json" in kind else self._unswapped("an answer that is no JSON")
+
+    def too_large(self) -> None:
+        """The body, request's or answer's, is passed on before its end: nothing is changed in it."""
+        self._unswapped(f"a body over {MAX_EDITED:,} bytes")
+
+    def _unswapped(self, why: str) -> str:
+        if self._swap != "none":
+            self._flow.unswapped = why
+        return "pass"
 
     @property
     def _swap(self) -> str:
@@ -139,7 +162,7 @@ class Edit:
         if not self.added or status is None or not 400 <= status < 500:
             return False
         text = b"".join(pieces)
-        response = wire.read(text, Api.OPENAI_CHAT.value, status=status)
+        response = wire.read(text, self.api.value, status=status)
         shown = text[:16384].decode("utf-8", "replace")
         blamed = stacks.blamed_fields(response.error, shown, tuple(self.added))
         self._editing.refused |= set(self.added) if blamed else set()
@@ -148,20 +171,31 @@ class Edit:
     async def whole(self, body: bytes, flow: Flow) -> bytes | None:
         """What the client gets instead of this body; None: the body as it is."""
         value = _object(body)
-        if value is None or self._view is None or (flow.status or 500) >= 400:
+        if value is None or self._view is None:
             return None
-        swapped: Swapped | None = None
+        stripped = False
+        response = wire.read(value, self.api.value, status=flow.status)
+        if (flow.status or 500) >= 400:
+            text = response.error.generation if response.error is not None else None
+            if text is None or self._swap != "surface":
+                return None
+            # The error quotes what the model wrote: read as an answer that says it.
+            value = self._form.blank(text, self._view.model)
+            response = wire.read(value, self.api.value)
+            self.status = b"200 OK"
+        else:
+            stripped = strip(value, tuple(self.added), self._editing.stack.name)
+        calls = 0
         if self._swap != "none":
-            response = wire.read(value, Api.OPENAI_CHAT.value, status=flow.status)
             texts = await self._texts(response)
             flow.texts = texts if any(texts) else None
-            swapped = swap_whole(self._swap, value, response, self._view, texts, self._number)
+            calls = swap_whole(self._form, self._swap, value, response, self._view, texts, self._number)
         else:
             self.awaits = self._by_ids
-        stripped = strip(value, tuple(self.added), self._editing.stack.name)
-        if swapped is not None and swapped.calls:
-            self._note(flow, swapped.calls)
+        if calls:
+            self._note(flow, calls)
         elif not stripped:
+            self.status = b""
             return None
         flow.sent = msgspec.json.encode(value)
         return flow.sent
@@ -196,7 +230,7 @@ class Edit:
 
     async def detokenized(self, body: bytes) -> list[str | None]:
         """The texts of the token ids in an answer, choice by choice."""
-        return await self._texts(wire.read(body, Api.OPENAI_CHAT.value))
+        return await self._texts(wire.read(body, self.api.value))
 
     @property
     def _by_ids(self) -> bool:

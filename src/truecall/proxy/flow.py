@@ -26,7 +26,7 @@ class Flow:
         *("body", "chunked", "chunks", "client_gone", "client_keeps", "complete", "delivered", "detail"),
         *("edit", "ended", "failure", "fields", "first_byte", "framing", "headers", "http10", "method"),
         *("number", "passed_on", "pieces", "reason", "received", "refused", "role", "sent", "size"),
-        *("started", "started_at", "status", "target", "texts", "unsent", "whole_kept"),
+        *("started", "started_at", "status", "target", "texts", "unsent", "unswapped", "whole_kept"),
     )
 
     def __init__(self, number: int) -> None:
@@ -63,6 +63,7 @@ class Flow:
         self.sent: bytes | None = None
         self.delivered = 0
         self.texts: list[str | None] | None = None
+        self.unswapped = ""
 
     # ----------------------------------------------------------- request
 
@@ -113,9 +114,16 @@ class Flow:
         else:
             chunks.append((at, size))
 
-    def head_down(self, *, keep: bool, extra: RawHeaders = [], length: int | None = None) -> bytes:  # noqa: B006
-        """The response head for the client. ``length``: of a body that was changed."""
-        lines = [b"HTTP/1.1 %d %b" % (self.status or 502, self.reason)]
+    def head_down(
+        self,
+        *,
+        keep: bool,
+        extra: RawHeaders = [],  # noqa: B006
+        length: int | None = None,
+        status: bytes = b"",
+    ) -> bytes:
+        """The response head for the client. ``length``: of a body that was changed. ``status``: instead of its own."""
+        lines = [b"HTTP/1.1 %b" % (status or b"%d %b" % (self.status or 502, self.reason))]
         for name, value in end_to_end(self.fields):
             if length is None or name.lower() not in (b"content-length", b"content-encoding"):
                 lines.append(b"%b: %b" % (name, value))
@@ -158,6 +166,7 @@ class Flow:
             delivered=self.delivered,
             texts=self.texts,
             awaits=edit is not None and edit.awaits,
+            unswapped=self.unswapped,
         )
 
 

@@ -7,9 +7,6 @@ from typing import Any
 
 import msgspec
 
-from truecall.records import Exchange
-from truecall.store import read_blob
-
 
 class Follower:
     """The lines of a log, from its start on, as far as they are whole. Holds one line at a time."""
@@ -35,26 +32,6 @@ class Follower:
                 continue
             if isinstance(value, dict):
                 return value
-
-
-def stored_bytes(folder: Path, value: Any) -> bytes:
-    """A body as the log has it: in the line, in a blob, or (b"") not kept."""
-    if isinstance(value, str):
-        return value.encode()
-    if not isinstance(value, dict):
-        return b""
-    if "blob" in value:
-        return read_blob(folder, str(value["blob"]))
-    text = value.get("text")
-    return text.encode() if isinstance(text, str) else b""
-
-
-def exchange_of(folder: Path, line: dict[str, Any]) -> Exchange:
-    """The exchange in a log line, bodies fetched. Raises InputError where a blob is damaged or missing."""
-    request = dict(line.get("request") or {})
-    request["body"] = stored_bytes(folder, request.get("body"))
-    whole = {**line, "request": request, "body": stored_bytes(folder, line.get("body"))}
-    return msgspec.convert(whole, Exchange, builtin_types=(bytes,))
 
 
 def last_number(folder: Path) -> int:

@@ -26,6 +26,7 @@ class Passed(msgspec.Struct, array_like=True, tag="x"):
     body bytes even where not all of them are kept. ``failure`` is a ``FailureKind`` value or "". ``sent``:
     what the client was given instead of ``body``, where that differs. ``added``: fields that were put into the
     request to get evidence. ``delivered``: calls that truecall put into the answer (-n: took out of it).
+    ``unswapped``: why the interface could not be swapped here, though that was asked for.
     """
 
     number: int
@@ -51,6 +52,7 @@ class Passed(msgspec.Struct, array_like=True, tag="x"):
     texts: list[str | None] | None = None  # the choices' token ids as text
     awaits: bool = False  # the text of the token ids comes with a later frame
     superseded: bool = False  # refused because of ``added``; the request was sent again without it
+    unswapped: str = ""
 
 
 class Text(msgspec.Struct, array_like=True, tag="t", frozen=True):
@@ -66,19 +68,13 @@ class Lost(msgspec.Struct, array_like=True, tag="l", frozen=True):
     count: int
 
 
-class Secret(msgspec.Struct, array_like=True, tag="s", frozen=True):
-    """A text that must not be written."""
-
-    text: str
-
-
 class End(msgspec.Struct, array_like=True, tag="e", frozen=True):
     """Nothing more comes. ``drain`` False: leave judging for later."""
 
     drain: bool = True
 
 
-Frame = Intent | Passed | Text | Lost | Secret | End
+Frame = Intent | Passed | Text | Lost | End
 
 encode: Final = msgspec.msgpack.Encoder().encode
 decode: Final = msgspec.msgpack.Decoder(Frame).decode

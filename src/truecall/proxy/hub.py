@@ -30,7 +30,7 @@ _BUFFER: Final = 1 << 18  # bytes written and not yet taken, after which the oth
 class Hub:
     """A running proxy: its connections, its settings, and where its record goes."""
 
-    def __init__(self, settings: Settings, keep: Keep, *, first: int = 1) -> None:
+    def __init__(self, settings: Settings, keep: Keep) -> None:
         self.settings = settings
         self.address = Address(settings.upstream)
         self.injected = Injected.of(settings.upstream)
@@ -43,9 +43,13 @@ class Hub:
         self.exchanges = 0
         self.bytes_passed = 0
         self._keep = keep
-        self._numbers = first - 1
+        self._numbers = 0
         self._tls: ssl.SSLContext | None = tls_context(settings.upstream) if self.address.tls else None
         self._tasks: set[asyncio.Task[Any]] = set()
+
+    def count_from(self, number: int) -> None:
+        """The next exchange gets the number after this one."""
+        self._numbers = number
 
     def number(self) -> int:
         self._numbers += 1

@@ -184,7 +184,9 @@ class Inbound(asyncio.Protocol):
 
     def _give_up_editing(self, flow: Flow) -> None:
         """The body is too large to be held back: the exchange passes as it is."""
-        flow.edit = None
+        if flow.edit is not None:
+            flow.edit.too_large()
+            flow.edit = None
         head = [flow.head_up(self.hub.address, self.hub.injected)] if flow is self.flow else []
         framed = [b"%x\r\n%b\r\n" % (len(p), p) if flow.chunked else p for p in flow.body]
         flow.unsent = head + framed

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
 
 from truecall import wire
 from truecall.classify import judge_exchange, read_exchange
+from truecall.funnel import turn_of
+from truecall.proxy.conversations import Conversations
+from truecall.proxy.forms import FORMS
 from truecall.proxy.prompt_tools import tools_in_prompt
 from truecall.proxy.tally import Tally, Turn
-from truecall.proxy.uptake import Uptakes
-from truecall.records import Api, Delivery, Exchange, Json, Record, Response, ToolCall, Verdict
+from truecall.proxy.uptake import Uptakes, prefixes
+from truecall.records import Api, Delivery, Exchange, Json, Record, Response, ToolCall, Uptake, Verdict
 from truecall.wire import RequestView
 from truecall.wire.values import decode
 
@@ -42,10 +46,15 @@ class Judging:
     Args:
         tools: those of a harness whose tools stand in the prompt; None: they are read from it.
         simulators: models that play the user.
+        swap: whether the interface is swapped: then it is counted where it could not be.
     """
 
-    def __init__(self, tools: tuple[Json, ...] | None = None, simulators: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, tools: tuple[Json, ...] | None = None, simulators: tuple[str, ...] = (), *, swap: bool = False
+    ) -> None:
         self.tally = Tally()
+        self.conversations = Conversations()
+        self._swap = swap
         self._tools = tools
         self._simulators = frozenset(simulators)
         self._failed: OrderedDict[bytes, Turn] = OrderedDict()
@@ -63,7 +72,8 @@ class Judging:
         view = wire.read_request(body, api.value)
         tools, source = self._offered(view)
         role = self._role(view, tools, source, about.get("role"))
-        uptakes = self._told(view) if role == "agent" else ()
+        chain = prefixes(view.messages)
+        uptakes = self._told(view, chain) if role == "agent" else ()
         response = read_exchange(exchange, api.value)
         texts = about.get("texts") or []
         verdicts = tuple(
@@ -91,8 +101,16 @@ class Judging:
             self.tally.retries += 1
             return Judged(n=number, role="superseded", verdicts=verdicts)
         earlier = self._count(turn, exchange)
+        if role == "agent" and not turn.client_gone:
+            after = next((told["n"] for told in uptakes), None)
+            first, *further = (turn_of(verdict, failed_attempts=turn.attempts - 1) for verdict in verdicts)
+            self.conversations.add(number, chain, first, after=after, instead_of=earlier)
+            for each in further:
+                self.conversations.alone(each)
         if role == "agent" and not turn.failed:
-            self._uptakes.answered(number, view, _given(response, sent, api, exchange))
+            self._uptakes.answered(number, chain, _given(response, sent, api, exchange))
+        if self._swap and role in ("agent", "prompt") and (why := about.get("unswapped") or _placeless(api)):
+            self.tally.unswapped[str(why)] += 1
         return Judged(
             n=number,
             role=role,
@@ -142,11 +160,12 @@ class Judging:
                 self._failed.popitem(last=False)
         return earlier.number if earlier is not None else None
 
-    def _told(self, view: RequestView) -> tuple[dict[str, Json], ...]:
+    def _told(self, view: RequestView, chain: Sequence[bytes]) -> tuple[dict[str, Json], ...]:
         out: list[dict[str, Json]] = []
-        for number, values in self._uptakes.asked(view):
+        for number, values in self._uptakes.asked(view, chain):
             names = [str(value) for value in values]
             self.tally.uptake(names)
+            self.conversations.observed(number, Uptake.OBSERVED in values)
             out.append({"n": number, "calls": names})
         return tuple(out)
 
@@ -156,6 +175,10 @@ def _given(response: Response, sent: bytes | None, api: Api, exchange: Exchange)
     if sent is not None:
         response = wire.read(sent, api.value, status=exchange.status)
     return response.choices[0].tool_calls if response.choices else ()
+
+
+def _placeless(api: Api) -> str:
+    return "" if api in FORMS else f"{api} has no place for a call"
 
 
 def concluded(judged: Judged) -> dict[str, Any]:

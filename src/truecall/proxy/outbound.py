@@ -167,6 +167,8 @@ class Outbound(asyncio.Protocol):
                 self._put(flow, part)
         elif flow.received > MAX_EDITED:  # too large to be held back
             self._mode = "pass"
+            if flow.edit is not None:
+                flow.edit.too_large()
             self._out.append(flow.head_down(keep=self._keeps(flow)))
             for part in flow.pieces:
                 self._put(flow, part)
@@ -216,7 +218,9 @@ class Outbound(asyncio.Protocol):
             body = b"".join(flow.pieces)
             changed = await edit.whole(body, flow)
             given = body if changed is None else changed
-            head = flow.head_down(keep=self._keeps(flow), extra=edit.marks(), length=len(given))
+            head = flow.head_down(
+                keep=self._keeps(flow), extra=edit.marks(), length=len(given), status=edit.status
+            )
             self._out += [head, given]
         else:
             for part in await edit.finish(flow):

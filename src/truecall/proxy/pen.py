@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from truecall.proxy import frames
-from truecall.proxy.ring import Ring
+from truecall.proxy.ring import Ring, memory
 from truecall.records import Record
 
 HELD: Final = 256 << 20
@@ -26,30 +26,36 @@ _RESTARTS = 3
 
 
 class Orders(Record, frozen=True):
-    """What the recorder is started with; it goes through a pipe, for it holds the secrets."""
+    """What the recorder is started with; it goes through a pipe, for it holds the secrets.
+
+    ``memory``: the name of the ring's memory, "" without one. ``left``: how far the ring was written by then.
+    """
 
     folder: str
-    ring: int
-    talk: int
+    ring: int = -1
+    memory: str = ""
+    left: int = 0
+    talk: int = -1
     secrets: tuple[str, ...] = ()
     keep: str = "full"
-    api_prefix: str = ""
     tools: tuple[Any, ...] | None = None
     simulator_models: tuple[str, ...] = ()
     base_url: str = ""
     swap: str = "none"
     evidence: bool = False
     engine: str = ""
-    judged: bool = True
 
 
 class Pen:
     """Starts the recorder, feeds it, and starts it again where it dies.
 
     Args:
-        orders: without the handles, which are made here.
+        orders: without the handles, which are made here. The ring may hold what a killed run left.
         alert: is told, in one line, of everything that is not recorded as it should be.
         news: gets every snapshot of the funnel.
+
+    Raises:
+        UsageError: another run records in this folder.
     """
 
     def __init__(
@@ -58,8 +64,9 @@ class Pen:
         self._orders = orders
         self._alert = alert
         self._news = news
-        self._memory = Ring.create()
+        self._memory, self._name = memory(Path(orders.folder))
         self.ring = Ring(self._memory)
+        self.ring.secrets = tuple(dict.fromkeys((*self.ring.secrets, *orders.secrets)))
         self._held: deque[bytes] = deque()
         self._held_bytes = 0
         self.lost = 0
@@ -74,6 +81,7 @@ class Pen:
         self._end: frames.End | None = None
         self.broken = ""  # why nothing is recorded any more
         self.latest: dict[str, Any] = {}
+        self.numbers: Any = None  # an ArmNumbers as plain data, once the recorder has ended
 
     # ------------------------------------------------------------- frames
 
@@ -117,7 +125,14 @@ class Pen:
         """Starts the recorder's process."""
         self._starts += 1
         ours, theirs = socket.socketpair()
-        orders = msgspec.structs.replace(self._orders, ring=self._memory, talk=theirs.fileno())
+        orders = msgspec.structs.replace(
+            self._orders,
+            ring=self._memory,
+            memory=str(self._name or ""),
+            left=self.ring.head,
+            talk=theirs.fileno(),
+            secrets=self.ring.secrets,
+        )
         self._process = await asyncio.to_thread(_spawn, orders)
         theirs.close()
         reader, self._talk = await asyncio.open_unix_connection(sock=ours, limit=1 << 20)
@@ -126,7 +141,7 @@ class Pen:
             self.put(self._end)
 
     async def up(self, seconds: float = 60.0) -> None:
-        """Waits until the recorder can write, or has said that it can't."""
+        """Waits until the recorder has written what a killed run left, or has said that it can't."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._up.wait()
@@ -157,6 +172,7 @@ class Pen:
             self._news(snapshot)
         if message.get("end"):
             self._finishing = True
+            self.numbers = message.get("numbers")
 
     async def _gone(self) -> None:
         assert self._talk is not None and self._process is not None
@@ -189,6 +205,8 @@ class Pen:
                 await self._ended.wait()
         if self._process is not None and self._process.poll() is None:
             self._process.terminate()
+        if self.broken and self._name is not None:  # else the recorder did, when all was written
+            self._name.unlink(missing_ok=True)
         self.ring.close()
         os.close(self._memory)
 

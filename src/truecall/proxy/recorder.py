@@ -17,21 +17,20 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from truecall import __version__, wire
-from truecall.client.body import Body
+from truecall import __version__
 from truecall.errors import InputError, TruecallError
+from truecall.funnel import measure
 from truecall.proxy import frames
-from truecall.proxy.follow import Follower, exchange_of, stored_bytes
+from truecall.proxy.cleaning import Cleaner
+from truecall.proxy.follow import Follower
 from truecall.proxy.judging import Judging, concluded
 from truecall.proxy.pen import Orders
 from truecall.proxy.ring import Ring
-from truecall.proxy.settings import MAX_RECORDED
-from truecall.proxy.tally import summary_verdict
-from truecall.records import Chunk, Exchange, Failure, FailureKind, Request, Timing
-from truecall.redact import Redactor, secrets_of_header, secrets_of_url, words_of_tools
-from truecall.store import Keep, RunFolder
+from truecall.records import Exchange
+from truecall.redact import Redactor, words_of_tools
+from truecall.store import Keep, RunFolder, body_of, exchange_of, summary_verdict
+from truecall.store.chains import Chains, stored_part
 
-_DECODED: Final = 4 * MAX_RECORDED  # bytes of a body after its content-encoding was undone
 _RECENT: Final = 512  # exchanges that a frame left over by a killed recorder may be one of
 _TELL_EVERY: Final = 0.25
 _RETRY_DISK: Final = 1.0
@@ -45,16 +44,16 @@ class Recorder:
         self._talk = talk
         self._ring = ring
         self._redactor = Redactor(orders.secrets)
-        self._known: set[tuple[str, str]] = set()
+        self._cleaner = Cleaner(self._redactor, orders.base_url)
         self._path = Path(orders.folder)
         self._folder: RunFolder | None = None
-        self._judging = Judging(orders.tools, orders.simulator_models)
+        self._chains = Chains()
+        self._judging = Judging(orders.tools, orders.simulator_models, swap=orders.swap != "none")
         self._follower: Follower | None = None
         self._deferred: dict[int, dict[str, Any]] = {}
         self._judged_already: set[int] = set()
         self._recent: list[int] = []
         self._first = True
-        self._draining = False
         self._over = False
         self._drain = True
         self._disk_failed_at = 0.0
@@ -66,13 +65,15 @@ class Recorder:
         try:
             self._open()
             self._catch_up()
+            while self._ring.tail < self._orders.left:
+                self._write(64)
         except TruecallError as error:
             self._say({"fatal": str(error)})
             return 2
         self._say({"hello": True})
         while True:
             worked = self._write(64)
-            if not worked and self._orders.judged and (self._drain or not self._over):
+            if not worked and (self._drain or not self._over):
                 worked = self._judge(8)
             self._tell()
             if worked:
@@ -117,9 +118,14 @@ class Recorder:
                 self._folder = RunFolder(self._path, redactor=self._redactor, keep=keep)
             if kind == "exchange":
                 about, exchange = value
-                self._folder.exchange(exchange, **about)
+                body = None
+                if self._full:
+                    body = self._chains.stored(self._folder, exchange.request.body)
+                    if "sent" in about:
+                        about = {**about, "sent": stored_part(self._folder, about["sent"])}
+                self._folder.exchange(exchange, request_body=body, **about)
             else:
-                self._folder.append(kind, value)
+                self._folder.append(kind, value, plain=True)
         except (OSError, TruecallError) as error:
             if not self._disk_failed_at:
                 self._say({"alert": f"NOT RECORDED: {self._path}: {_reason(error)}; bytes still pass"})
@@ -139,7 +145,10 @@ class Recorder:
             frame = self._ring.peek()
             if frame is None:
                 return count > 0
-            self._frame(frames.decode(frame))
+            decoded = frames.decode(frame)
+            # An end that was left over belongs to a run that is over.
+            if not isinstance(decoded, frames.End) or self._ring.tail >= self._orders.left:
+                self._frame(decoded)
             self._ring.done(frame)
         return True
 
@@ -149,113 +158,26 @@ class Recorder:
                 self._exchange(frame)
             self._first = False
         elif isinstance(frame, frames.Intent):
-            self._learn_url(frame.target)
-            target = self._redactor.url(frame.target.decode("latin-1"))
-            line = {"n": frame.number, "method": frame.method.decode("latin-1"), "target": target}
-            self._append("intent", line)
+            self._append("intent", self._cleaner.intent(frame))
         elif isinstance(frame, frames.Text):
             self._append("texts", {"n": frame.number, "texts": frame.texts if self._full else []})
         elif isinstance(frame, frames.Lost):
             self._judging.tally.lost += frame.count
             self._append("lost", {"count": frame.count})
-        elif isinstance(frame, frames.Secret):
-            self._redactor.add(frame.text)
         else:
             self._over, self._drain = True, frame.drain
 
     def _exchange(self, frame: frames.Passed) -> None:
-        exchange, about = self._built(frame)
+        exchange, about = self._cleaner.exchange(frame)
         sent = self._redactor.data(frame.sent) if frame.sent is not None else None
         if sent is not None and self._full:
             about["sent"] = sent
-        if not self._append("exchange", (about, exchange)) or self._full:
-            return
-        if self._orders.judged:  # what is not kept is judged now
+        if self._append("exchange", (about, exchange)) and not self._full:  # what is not kept is judged now
             self._conclude(exchange, about, sent)
 
     @property
     def _full(self) -> bool:
         return self._orders.keep == "full"
-
-    def _built(self, frame: frames.Passed) -> tuple[Exchange, dict[str, Any]]:
-        """The exchange without secrets, and what is to be known beside it."""
-        self._learn_url(frame.target)
-        for name, value in frame.headers:
-            self._learn(name.decode("latin-1"), value.decode("latin-1"))
-        headers = tuple((n.decode("latin-1"), v.decode("latin-1")) for n, v in frame.headers)
-        fields = tuple((n.decode("latin-1"), v.decode("latin-1")) for n, v in frame.fields)
-        encoding = next((v for n, v in fields if n.lower() == "content-encoding"), None)
-        body = Body(encoding, limit=_DECODED, redactor=self._redactor)
-        if frame.body:
-            body.add(frame.body, 0.0)
-        failure = Failure(kind=FailureKind(frame.failure), detail=frame.detail) if frame.failure else None
-        data = body.finish(whole=failure is None)
-        failure = failure or body.failure
-        url = self._orders.base_url + frame.target.decode("latin-1")
-        data, rewritten = self._in_pieces(data, url, frame.status, fields)
-        request_body = self._redactor.data(frame.request)
-        exchange = Exchange(
-            request=Request(
-                method=frame.method.decode("latin-1"),
-                url=self._redactor.url(url),
-                headers=self._redactor.headers(headers),
-                body=request_body,
-            ),
-            status=frame.status,
-            headers=self._redactor.headers(fields),
-            body=data,
-            received=frame.received,
-            chunks=tuple(Chunk(at=round(at, 6), size=size) for at, size in frame.chunks),
-            timing=Timing(started_at=frame.started_at, first_byte=frame.first_byte, total=frame.total),
-            failure=failure,
-        )
-        about: dict[str, Any] = {"n": frame.number}
-        if frame.role:
-            about["role"] = frame.role.decode("latin-1")
-        if frame.client_gone:
-            about["client_gone"] = True
-        if frame.added:
-            about["added"] = frame.added
-        if frame.superseded:
-            about["superseded"] = True
-        if frame.delivered:
-            about["delivered"] = frame.delivered
-        if frame.texts:
-            about["texts"] = frame.texts
-        if frame.awaits:
-            about["awaits"] = True
-        if rewritten:
-            about["rewritten"] = rewritten
-        return exchange, about
-
-    def _in_pieces(
-        self, data: bytes, url: str, status: int | None, fields: tuple[tuple[str, str], ...]
-    ) -> tuple[bytes, str]:
-        """A stream that repeats a secret in pieces of one event each is kept as the text it adds up to."""
-        if not self._redactor or (b"data:" not in data and b"\n{" not in data):
-            return data, ""
-        api = wire.by_path(url)
-        kind = next((v for n, v in fields if n.lower() == "content-type"), None)
-        response = wire.read(data, api.value if api else "openai.chat", status=status, content_type=kind)
-        text = msgspec.json.encode(response)
-        if self._redactor.data(text) == text:
-            return data, ""
-        clean = msgspec.convert(self._redactor.value(msgspec.to_builtins(response)), type(response))
-        return wire_bytes(clean), "the server repeated a secret in pieces: kept as a whole answer"
-
-    def _learn(self, name: str, value: str) -> None:
-        """New credentials that a request carries."""
-        if (name, value) in self._known:
-            return
-        found = secrets_of_header(name, value)
-        if found:
-            if len(self._known) < 10_000:
-                self._known.add((name, value))
-            self._redactor.add(*found)
-
-    def _learn_url(self, target: bytes) -> None:
-        if b"?" in target:
-            self._redactor.add(*secrets_of_url("http://h" + target.decode("latin-1")))
 
     # ------------------------------------------------------------- judging
 
@@ -282,7 +204,7 @@ class Recorder:
     def _judge_line(self, line: dict[str, Any]) -> None:
         try:
             exchange = exchange_of(self._path, line)
-            sent = stored_bytes(self._path, line["sent"]) if "sent" in line else None
+            sent = body_of(self._path, line["sent"]) if "sent" in line else None
             line = {**line, "texts": [self._text(text) for text in line.get("texts") or []]}
         except (InputError, msgspec.ValidationError) as error:
             self._judging.tally.failed_to_judge += 1
@@ -293,7 +215,7 @@ class Recorder:
     def _text(self, value: Any) -> str | None:
         """A text as the log has it: itself, or a blob."""
         if isinstance(value, dict):
-            return stored_bytes(self._path, value).decode("utf-8", "replace")
+            return body_of(self._path, value).decode("utf-8", "replace")
         return value if isinstance(value, str) else None
 
     def _conclude(self, exchange: Exchange, about: dict[str, Any], sent: bytes | None) -> None:
@@ -354,6 +276,8 @@ class Recorder:
 
     def _finish(self) -> None:
         snapshot = self._judging.tally.snapshot()
+        episodes = self._judging.conversations.episodes()
+        numbers = measure(episodes) if episodes else None
         report = {
             "schema_version": 1,
             "truecall": __version__,
@@ -361,6 +285,7 @@ class Recorder:
             "evidence": self._orders.evidence,
             "engine": self._orders.engine,
             "tally": snapshot,
+            "numbers": numbers,
         }
         if self._folder is not None:
             try:
@@ -368,13 +293,10 @@ class Recorder:
                 self._folder.close()
             except OSError as error:
                 self._say({"alert": f"NOT RECORDED: report.json: {_reason(error)}"})
+        if self._orders.memory:
+            Path(self._orders.memory).unlink(missing_ok=True)
         self._say({"tally": snapshot})
-        self._say({"end": True})
-
-
-def wire_bytes(response: Any) -> bytes:
-    """A response as the body of a chat completion."""
-    return msgspec.json.encode(wire.to_chat(response))
+        self._say({"end": True, "numbers": numbers})
 
 
 def _reason(error: Exception) -> str:

@@ -6,7 +6,8 @@ import asyncio
 import os
 import secrets as random
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from truecall import __version__
 from truecall.client import Client
 from truecall.config import Connection, is_loopback
 from truecall.errors import UsageError
+from truecall.funnel import ArmNumbers
 from truecall.probe import identify
 from truecall.proxy import command as command_room
 from truecall.proxy.follow import last_number
@@ -25,7 +27,7 @@ from truecall.proxy.settings import Settings, Swap
 from truecall.records import Json, Record
 from truecall.redact import Redactor
 from truecall.stacks import StackInfo
-from truecall.store import private_dir, state_dir, write_private
+from truecall.store import private_dir, write_private
 
 
 class Plan(Record, frozen=True):
@@ -55,40 +57,28 @@ class Talk(Record, frozen=True):
     news: Callable[[dict[str, Any]], None]
 
 
-class Outcome(Record, frozen=True):
-    """How a recorded run ended. ``code``: the command's exit code, None without a command."""
+class Outcome(Record, frozen=True, omit_defaults=False):
+    """How a recorded run ended; what ``--json`` prints.
+
+    ``code``: the command's exit code, None without a command. ``numbers``: the rates of all agent turns in the
+    folder, conversations taken for episodes; None where there was none.
+    """
 
     folder: str
     tally: dict[str, Json]
     exchanges: int
+    numbers: ArmNumbers | None = None
     code: int | None = None
     refusals: dict[str, int] = msgspec.field(default_factory=dict)
     troubles: tuple[str, ...] = ()
     broken: str = ""
     lost: int = 0
+    schema_version: int = 1
 
     @property
     def went_past(self) -> bool:
         """A command ran and nothing came through the proxy."""
         return self.code is not None and self.exchanges == 0
-
-
-def new_folder() -> Path:
-    """An empty folder for a run, below the state directory."""
-    base = state_dir() / "record"
-    try:
-        private_dir(base)
-        number = max((int(p.name) for p in base.iterdir() if p.name.isdecimal()), default=0)
-        while True:
-            number += 1
-            path = base / f"{number:04d}"
-            try:
-                path.mkdir(mode=0o700)
-            except FileExistsError:
-                continue
-            return path
-    except OSError as error:
-        raise UsageError(f"{base}: can't be written ({error.strerror}); give --out DIR") from None
 
 
 async def record(plan: Plan, talk: Talk, environ: Mapping[str, str] = os.environ) -> Outcome:
@@ -124,10 +114,11 @@ async def record(plan: Plan, talk: Talk, environ: Mapping[str, str] = os.environ
 
     orders = _orders(plan, settings, hidden)
     pen = Pen(orders, alert=alert, news=talk.news)
-    hub = Hub(settings, pen.put, first=last_number(folder) + 1)
+    hub = Hub(settings, pen.put)
     await pen.start()
     try:
         await pen.up()
+        hub.count_from(last_number(folder))
         code = await _served(plan, talk, hub, pen, token, info, environ)
     finally:
         await pen.finish(patience=plan.patience)
@@ -135,6 +126,7 @@ async def record(plan: Plan, talk: Talk, environ: Mapping[str, str] = os.environ
         folder=plan.folder,
         tally=pen.latest,
         exchanges=hub.exchanges,
+        numbers=msgspec.convert(pen.numbers, ArmNumbers) if pen.numbers is not None else None,
         code=code,
         refusals=dict(hub.refusals),
         troubles=tuple(dict.fromkeys(hub.troubles)),
@@ -159,10 +151,12 @@ async def _served(
             pointing = command_room.variables(
                 host, port, hub.address.api_path, token=token, names=plan.env_names
             )
-            talk.ready(pointing, info)
             if not plan.command:
-                await _until_stopped()
+                with _stopping() as stopped:  # before anybody can know that it is time to stop
+                    talk.ready(pointing, info)
+                    await stopped.wait()
                 return None
+            talk.ready(pointing, info)
             return await command_room.run(plan.command, command_room.environment(environ, pointing))
     finally:
         refilling.cancel()
@@ -174,13 +168,15 @@ async def _refill(pen: Pen) -> None:
         pen.refill()
 
 
-async def _until_stopped() -> None:
+@contextmanager
+def _stopping() -> Iterator[asyncio.Event]:
+    """An event that Ctrl-C and SIGTERM set."""
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopped.set)
     try:
-        await stopped.wait()
+        yield stopped
     finally:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(number)
@@ -196,8 +192,6 @@ async def _identified(connection: Connection) -> StackInfo:
 def _orders(plan: Plan, settings: Settings, hidden: list[str]) -> Orders:
     return Orders(
         folder=plan.folder,
-        ring=-1,
-        talk=-1,
         secrets=tuple(hidden),
         keep=plan.keep,
         tools=plan.tools,

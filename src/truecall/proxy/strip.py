@@ -12,6 +12,7 @@ _TOP: Final = {
     "return_meta_info": ("sglext", "meta_info"),
     "verbose": ("__verbose",),
     "return_tokens": ("tokens",),
+    "logprobs": ("logprobs",),  # Ollama's own API
 }
 _CHOICE: Final = {
     "return_token_ids": ("token_ids", "prompt_token_ids"),
@@ -22,13 +23,16 @@ _NULL: Final = {
     "vllm": frozenset({"prompt_token_ids", "token_ids", "prompt_text", "logprobs"}),
     "openai_compatible": frozenset({"logprobs"}),
 }
-"""Fields that an engine's whole answers hold as null when nobody asks for them."""
+"""Fields that an engine's answers and chunks hold as null when nobody asks for them."""
 
 
-def strip(value: dict[str, Json], added: tuple[str, ...], engine: str, *, chunk: bool = False) -> bool:
-    """Takes the answers to the ``added`` fields out of a decoded body, in place; True where any was there."""
+_OLLAMA: Final = ("content", "thinking", "tool_calls")
+
+
+def strip(value: dict[str, Json], added: tuple[str, ...], engine: str) -> bool:
+    """Takes the answers to the ``added`` fields out of a decoded body or chunk, in place; True where any was there."""
     found = False
-    nulls = frozenset() if chunk else _NULL.get(engine, frozenset())
+    nulls = _NULL.get(engine, frozenset())
     for field in added:
         for name in _TOP.get(field, ()):
             found |= _take(value, name, nulls)
@@ -42,6 +46,8 @@ def says_nothing(value: dict[str, Json]) -> bool:
     """Whether a chunk, its evidence taken out, holds nothing: without the evidence it had not been sent."""
     if value.get("usage") is not None or value.get("error") is not None:
         return False
+    if isinstance(value.get("message"), dict):  # Ollama
+        return value.get("done") is not True and not any(value["message"].get(key) for key in _OLLAMA)
     choices = objects(value.get("choices"))
     found = False
     for choice in choices:

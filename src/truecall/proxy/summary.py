@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from truecall.proxy.tally import lost_calls
@@ -28,8 +29,8 @@ def live_line(tally: dict[str, Any]) -> str:
     return " · ".join(parts)
 
 
-def summary_lines(outcome: Outcome) -> list[str]:
-    """The whole summary."""
+def summary_lines(outcome: Outcome, rates: Sequence[str] = ()) -> list[str]:
+    """The whole summary. ``rates``: the lines of its numbers."""
     tally = outcome.tally
     lines = [_answer(outcome), ""]
     if outcome.went_past:
@@ -43,6 +44,7 @@ def summary_lines(outcome: Outcome) -> list[str]:
         lines += [
             f"  {count:>7,}  {name} (no call)" for name, count in sorted(tally.get("deliveries", {}).items())
         ]
+        lines += rates
     prompt = tally.get("prompt", {})
     if prompt.get("turns"):
         lines.append(
@@ -68,10 +70,12 @@ def _answer(outcome: Outcome) -> str:
     if not sent:
         return f"No request offered tools ({tally.get('exchanges', 0):,} exchanges)."
     lost = lost_calls(tally.get("calls", {}))
+    forced = steps.get("emitted_forced", 0)
+    more = f" ({forced:,} more where a constraint made it)" if forced else ""
     given = steps.get("delivered_by_truecall", 0)
     if lost:
-        text = f"{lost:,} valid calls were lost by the server: the model wrote one in {emitted:,} of {sent:,} turns, "
-        text += f"the server gave {surfaced:,}."
+        wrote = f"the model wrote one in {emitted:,} of {sent:,} turns{more}"
+        text = f"{lost:,} valid calls were lost by the server: {wrote}, the server gave {surfaced:,}."
         return text + (f" truecall delivered {given:,} of them." if given else "")
     if not emitted and not surfaced:
         unknown = steps.get("unknown", 0)
@@ -106,7 +110,10 @@ def _uptake(tally: dict[str, Any]) -> list[str]:
 
 
 def _trouble(outcome: Outcome) -> list[str]:
-    lines = [f"refused {count:,} times: {text}" for text, count in outcome.refusals.items()]
+    lines = [
+        f"NOT SWAPPED in {count:,} turns: {why}" for why, count in outcome.tally.get("unswapped", {}).items()
+    ]
+    lines += [f"refused {count:,} times: {text}" for text, count in outcome.refusals.items()]
     lines += [f"upstream: {text}" for text in outcome.troubles]
     if outcome.tally.get("failed_to_judge"):
         lines.append(

@@ -1,4 +1,4 @@
-"""The interface swapped: calls that the stack lost given as ``tool_calls``, or given ones turned into text.
+"""The interface swapped: calls that the stack lost given as calls, or given ones turned into text.
 
 ``surface`` delivers only what the detector holds for a tight call outside reasoning that the stack leaked or
 erased: an offered name, arguments that fit its schema, nothing repaired, nothing renamed.
@@ -6,27 +6,18 @@ erased: an offered name, arguments that fit its schema, nothing repaired, nothin
 
 from __future__ import annotations
 
-import hashlib
 from typing import Final, NamedTuple
-
-import msgspec
 
 from truecall import canonical
 from truecall.classify import judge_response
 from truecall.detector import detect
 from truecall.evidence import without_end
+from truecall.proxy.forms import Form, New
 from truecall.records import Call, CallTier, Choice, Delivery, Emission, Json, Response
 from truecall.wire import RequestView
 from truecall.wire.calls import arguments_object
-from truecall.wire.values import objects
 
 _LOST: Final = (Delivery.LEAKED, Delivery.ERASED)
-
-
-class Swapped(NamedTuple):
-    """How many calls were put into (or taken out of) an answer."""
-
-    calls: int
 
 
 class Plan(NamedTuple):
@@ -72,49 +63,28 @@ def plan(
 
 
 def swap_whole(
+    form: Form,
     swap: str,
     value: dict[str, Json],
     response: Response,
     view: RequestView,
     texts: list[str | None],
     number: int,
-) -> Swapped:
-    """Changes a decoded chat completion in place, all its choices."""
+) -> int:
+    """Changes a decoded answer in place, all its choices; how many calls were put in or taken out."""
     count = 0
-    for index, choice in enumerate(objects(value.get("choices"))):
-        message = choice.get("message")
-        if not isinstance(message, dict) or index >= len(response.choices):
-            continue
+    for index, choice in enumerate(response.choices):
         text = texts[index] if index < len(texts) else None
         if swap == "surface":
             found = plan(response, index, view, text)
-            if found is None:
-                continue
-            message["content"] = found.rest or None
-            kept = message.get("tool_calls")
-            kept = kept if isinstance(kept, list) else []
-            message["tool_calls"] = kept + structured(found.calls, number, index, len(kept))
-            choice["finish_reason"] = "tool_calls"
-            count += len(found.calls)
-        elif message.get("tool_calls"):
-            read = response.choices[index]
-            message["content"] = hidden_content(read, view, text)
-            count += len(read.tool_calls)
-            del message["tool_calls"]
-            if choice.get("finish_reason") == "tool_calls":
-                choice["finish_reason"] = "stop"
-    return Swapped(count)
-
-
-def structured(calls: list[Call], number: int, choice: int, first: int) -> list[dict[str, Json]]:
-    """The calls as a chat completion has them. Ids are made from exchange, choice and place."""
-    out: list[dict[str, Json]] = []
-    for place, call in enumerate(calls, first):
-        digest = hashlib.sha256(f"{number}.{choice}.{place}".encode()).hexdigest()[:24]
-        arguments = msgspec.json.encode(call.arguments or {}).decode()
-        function = {"name": call.name, "arguments": arguments}
-        out.append({"id": f"call_{digest}", "type": "function", "function": function})
-    return out
+            if found is not None:
+                form.whole(value, index, New(found.rest, found.rest, found.calls, False, number))
+                count += len(found.calls)
+        elif choice.tool_calls:
+            content = hidden_content(choice, view, text)
+            form.whole(value, index, New(content, content, [], True, number))
+            count += len(choice.tool_calls)
+    return count
 
 
 def hidden_text(choice: Choice, view: RequestView, text: str | None) -> str:

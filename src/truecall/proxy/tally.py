@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from truecall.records import CallVerdict, Delivery, Emission, Verdict
+from truecall.records import Delivery, Emission, Verdict
 
 NOT_ACCEPTED = frozenset(
     {Delivery.REJECTED, Delivery.RATE_LIMITED, Delivery.SERVER_ERROR, Delivery.TIMEOUT, Delivery.UNREACHABLE}
@@ -48,6 +48,9 @@ class Tally:
         self.uptakes: Counter[str] = Counter()
         self.tiers: Counter[str] = Counter()
         self.prompt: Counter[str] = Counter()
+        self.unswapped: Counter[str] = (
+            Counter()
+        )  # turns on which a swap was asked for and impossible, by reason
 
     def add(self, turn: Turn, sign: int = 1) -> None:
         self.roles[turn.role] += sign
@@ -90,35 +93,11 @@ class Tally:
     def snapshot(self) -> dict[str, Any]:
         """All counts as plain data; zero counts are left out."""
         named = ("exchanges", "unjudged", "retries", "lost", "failed_to_judge")
-        counted = ("roles", "steps", "calls", "deliveries", "uptakes", "tiers", "prompt")
+        counted = ("roles", "steps", "calls", "deliveries", "uptakes", "tiers", "prompt", "unswapped")
         out: dict[str, Any] = {name: getattr(self, name) for name in named}
         for name in counted:
             out[name] = {key: count for key, count in sorted(getattr(self, name).items()) if count}
         return out
-
-
-def summary_verdict(verdict: Verdict) -> dict[str, Any]:
-    """A verdict without any of the model's or server's texts, for runs that keep none."""
-    return {
-        "emission": verdict.emission,
-        "delivery": verdict.delivery,
-        "rule": verdict.rule,
-        "tier": verdict.tier,
-        "cause": verdict.cause,
-        "flags": msgspec.to_builtins(verdict.flags),
-        "calls": [_summary_call(call) for call in verdict.calls],
-        "detector": verdict.detector,
-    }
-
-
-def _summary_call(call: CallVerdict) -> dict[str, Any]:
-    return {
-        "emission": call.emission,
-        "delivery": call.delivery,
-        "rule": call.rule,
-        "name": call.name,
-        "dialect": call.dialect,
-    }
 
 
 def lost_calls(counts: dict[str, int]) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -33,32 +34,32 @@ class Uptakes:
     """Answers and the requests that follow them."""
 
     def __init__(self) -> None:
-        self._by_prefix: OrderedDict[bytes, list[Awaiting]] = OrderedDict()
-        self._by_id: OrderedDict[str, Awaiting] = OrderedDict()
+        self._waiting: OrderedDict[int, Awaiting] = OrderedDict()
+        self._by_prefix: dict[bytes, dict[int, Awaiting]] = {}
+        self._by_id: dict[str, Awaiting] = {}
 
-    def answered(self, number: int, view: RequestView, calls: tuple[ToolCall, ...]) -> None:
-        """An agent's turn was answered with these calls, as the harness got them."""
+    def answered(self, number: int, chain: Sequence[bytes], calls: tuple[ToolCall, ...]) -> None:
+        """An agent's turn was answered with these calls, as the harness got them. ``chain``: see ``prefixes``."""
         if not calls:
             return
-        waiting = Awaiting(number, calls, _prefixes(view.messages)[-1])
-        self._by_prefix.setdefault(waiting.prefix, []).append(waiting)
+        waiting = Awaiting(number, calls, chain[-1])
+        self._waiting[number] = waiting
+        self._by_prefix.setdefault(waiting.prefix, {})[number] = waiting
         for call in calls:
             if call.id:
                 self._by_id[call.id] = waiting
-        while len(self._by_prefix) > _MOST:
-            self._by_prefix.popitem(last=False)
-        while len(self._by_id) > 4 * _MOST:
-            self._by_id.popitem(last=False)
+        if len(self._waiting) > _MOST:
+            self._forget(next(iter(self._waiting.values())))
 
-    def asked(self, view: RequestView) -> list[tuple[int, list[Uptake]]]:
+    def asked(self, view: RequestView, chain: Sequence[bytes]) -> list[tuple[int, list[Uptake]]]:
         """What a request tells of earlier turns: (exchange number, one uptake for each of its calls)."""
         if not self._by_prefix or not view.messages:
             return []
         out: list[tuple[int, list[Uptake]]] = []
         messages = view.messages
-        for place, prefix in enumerate(_prefixes(messages)[:-1]):
+        for place, prefix in enumerate(chain[:-1]):
             if prefix in self._by_prefix:
-                waiting = self._best(self._by_prefix[prefix], messages[place])
+                waiting = _best(list(self._by_prefix[prefix].values()), messages[place])
                 out.append((waiting.number, _compare(waiting.calls, messages[place:])))
                 self._forget(waiting)
         for result in view.tool_results:
@@ -70,22 +71,23 @@ class Uptakes:
                     self._forget(found)
         return out
 
-    def _best(self, candidates: list[Awaiting], message: dict[str, Json]) -> Awaiting:
-        """Of several samples of one request the one whose calls the message repeats, else the oldest."""
-        return next((c for c in candidates if _names(message, c.calls)), candidates[0])
-
     def _forget(self, waiting: Awaiting) -> None:
-        left = [item for item in self._by_prefix.get(waiting.prefix, []) if item is not waiting]
-        if left:
-            self._by_prefix[waiting.prefix] = left
-        else:
-            self._by_prefix.pop(waiting.prefix, None)
+        del self._waiting[waiting.number]
+        same = self._by_prefix[waiting.prefix]
+        del same[waiting.number]
+        if not same:
+            del self._by_prefix[waiting.prefix]
         for call in waiting.calls:
             if call.id and self._by_id.get(call.id) is waiting:
                 del self._by_id[call.id]
 
 
-def _prefixes(messages: tuple[dict[str, Json], ...]) -> list[bytes]:
+def _best(candidates: list[Awaiting], message: dict[str, Json]) -> Awaiting:
+    """Of several samples of one request the one whose calls the message repeats, else the oldest."""
+    return next((c for c in candidates if _names(message, c.calls)), candidates[0])
+
+
+def prefixes(messages: tuple[dict[str, Json], ...]) -> list[bytes]:
     """The digests of the first 0, 1, 2 … messages."""
     digest = hashlib.blake2b(digest_size=16)
     out = [digest.digest()]

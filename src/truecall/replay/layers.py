@@ -14,6 +14,7 @@ parser_loss         it reads a simple call in this very form, the payload parses
 stream_loss         whole, it returned the call; streamed, it did not, or not rightly
 mangled             it returned the call with another name or other arguments
 failed              it raised, crashed or hung on the text
+unasked             it could not be given the text: no loss, and nothing known
 =================== ==================================================================================
 
 ``erased`` stands before the reason for which the call was not read, which is kept beside it as ``because``; a name or
@@ -64,6 +65,7 @@ class Layer(StrEnum):
     STREAM_LOSS = "stream_loss"
     MANGLED = "mangled"
     FAILED = "failed"
+    UNASKED = "unasked"
 
 
 class Lost(Record, frozen=True):
@@ -74,6 +76,11 @@ class Lost(Record, frozen=True):
     end: int
     because: Layer | None = None
     reason: str = ""
+
+    @property
+    def away(self) -> bool:
+        """Whether it is known not to have come out as it was written."""
+        return self.layer not in (Layer.RETURNED, Layer.UNASKED)
 
 
 class Inquiry:

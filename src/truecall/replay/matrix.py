@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 
-from truecall.engines import Job, Spec
+from truecall.engines import NOT_ASKED, Job, Parse, Spec
 from truecall.records import Record
-from truecall.replay.matching import RETURNED, match
+from truecall.replay.matching import MANGLED, RETURNED, match
 from truecall.replay.replaying import Engine, Idle
 from truecall.replay.samples import CASES, TOOLS, Sample, marks
-from truecall.replay.texts import material
+from truecall.replay.texts import Material, material
 from truecall.stacks.dialect_parsers import parsers_for
 from truecall.templates import Asked, Template, asks
 
-TAKEN = "taken"
+TAKEN, UNASKED = "taken", "unasked"
 
 
-class Cell(Record, frozen=True):
-    """What a parser made of a text: ``taken``, ``text``, ``erased``, ``mangled``, ``phantom`` or ``failed``."""
+class Cell(Record, frozen=True, omit_defaults=False):
+    """What a parser made of a text: ``taken``, ``text``, ``erased``, ``mangled``, ``phantom`` or ``failed``.
+
+    ``unasked``: it could not be given the text.
+    """
 
     parser: str
     dialect: str
@@ -29,7 +32,7 @@ class Cell(Record, frozen=True):
     detail: str = ""
 
 
-class Ran(Record, frozen=True):
+class Ran(Record, frozen=True, omit_defaults=False):
     """One engine's column of the matrix."""
 
     engine: str
@@ -42,10 +45,28 @@ class Change(Record, frozen=True):
     """A text that two versions of a parser treat differently. ``regression``: the older one took it."""
 
     parser: str
-    id: str
+    dialect: str
+    form: str
+    case: str
+    fault: str
     before: str
     after: str
     regression: bool
+
+    @property
+    def id(self) -> str:
+        """``hermes/hermes/typed/not closed``: the text."""
+        return "/".join(part for part in (self.dialect, self.form, self.case, self.fault) if part)
+
+
+class MatrixOutput(Record, frozen=True, omit_defaults=False):
+    """``truecall matrix --json``. ``texts``: how many each parser got; ``against``: the older version's name."""
+
+    texts: int
+    engines: tuple[Ran, ...]
+    against: str | None
+    changes: tuple[Change, ...]
+    schema_version: int = 1
 
 
 def run(spec: Spec, samples: Sequence[Sample], *, workers: int = 2) -> Ran:
@@ -56,17 +77,16 @@ def run(spec: Spec, samples: Sequence[Sample], *, workers: int = 2) -> Ran:
         cells = []
         for (parser, sample), parse in zip(pairs, engine.parse(jobs), strict=True):
             about = {f: getattr(sample, f) for f in ("dialect", "form", "case", "fault")}
-            outcome = parse.state if parse.state != "parsed" else outcome_of(match(sample.material, parse))
-            failed = "failed" if parse.state != "parsed" else outcome
-            cells.append(Cell(parser=parser, outcome=failed, detail=parse.detail, **about))
+            outcome = outcome_of(sample.material, parse)
+            cells.append(Cell(parser=parser, outcome=outcome, detail=parse.detail, **about))
         return Ran(engine=engine.label, parsers=engine.parsers, cells=tuple(cells), idle=tuple(engine.idle))
 
 
-def outcome_of(met: object) -> str:
-    """A text's outcome in a word."""
-    from truecall.replay.matching import MANGLED, Match
-
-    assert isinstance(met, Match)
+def outcome_of(text: Material, parse: Parse) -> str:
+    """A text's outcome in a word; see `Cell`."""
+    if parse.state != "parsed":
+        return UNASKED if parse.state in NOT_ASKED else "failed"
+    met = match(text, parse)
     if met.calls and set(met.calls) == {RETURNED}:
         return TAKEN
     if MANGLED in met.calls or (RETURNED in met.calls):
@@ -80,30 +100,22 @@ def outcome_of(met: object) -> str:
 
 def changes(now: Ran, before: Ran) -> list[Change]:
     """What became different between two versions, regressions first; parsers that both have."""
-    older = {(c.parser, c.dialect, c.form, c.case, c.fault): c.outcome for c in before.cells}
+    names = ("parser", "dialect", "form", "case", "fault")
+    older = {tuple(getattr(cell, name) for name in names): cell.outcome for cell in before.cells}
     found = []
     for cell in now.cells:
-        key = (cell.parser, cell.dialect, cell.form, cell.case, cell.fault)
-        was = older.get(key)
-        if was is not None and was != cell.outcome:
-            where = "/".join(part for part in key[1:] if part)
-            found.append(
-                Change(
-                    parser=cell.parser,
-                    id=where,
-                    before=was,
-                    after=cell.outcome,
-                    regression=was == TAKEN,
-                )
-            )
+        about = {name: getattr(cell, name) for name in names}
+        was = older.get(tuple(about.values()))
+        if was is not None and was != cell.outcome and UNASKED not in (was, cell.outcome):
+            found.append(Change(**about, before=was, after=cell.outcome, regression=was == TAKEN))
     return sorted(found, key=lambda change: not change.regression)
 
 
 # --------------------------------------------------------------------------- templates
 
 
-class Meeting(Record, frozen=True):
-    """A template met with a parser: ``taken`` of ``written`` calls' texts, and each text's outcome."""
+class Meeting(Record, frozen=True, omit_defaults=False):
+    """A template met with a parser: ``taken`` of ``written`` calls' texts that it was given, and their outcomes."""
 
     template: str
     dialect: str | None
@@ -128,6 +140,15 @@ class Interaction(Record, frozen=True):
     interaction: float
 
 
+class TemplatesOutput(Record, frozen=True, omit_defaults=False):
+    """``truecall matrix --template --json``."""
+
+    templates: tuple[Asked, ...]
+    meetings: tuple[Meeting, ...]
+    interactions: tuple[Interaction, ...]
+    schema_version: int = 1
+
+
 def asked(templates: Iterable[Template]) -> list[Asked]:
     """What each template asks for."""
     known = marks()
@@ -143,10 +164,10 @@ def meet(found: Sequence[Asked], spec: Spec, *, workers: int = 1) -> list[Meetin
             texts = {case: material(text, TOOLS, case) for case, text in named.items()}
             for parser in engine.parsers:
                 parses = engine.parse([Job(parser, m.text, TOOLS) for m in texts.values()])
-                outcomes = {
-                    case: outcome_of(match(m, parse)) if parse.state == "parsed" else "failed"
-                    for (case, m), parse in zip(texts.items(), parses, strict=True)
+                came = {
+                    case: outcome_of(m, parse) for (case, m), parse in zip(texts.items(), parses, strict=True)
                 }
+                outcomes = {case: outcome for case, outcome in came.items() if outcome != UNASKED}
                 taken = sum(outcome == TAKEN for outcome in outcomes.values())
                 out.append(
                     Meeting(
@@ -154,9 +175,9 @@ def meet(found: Sequence[Asked], spec: Spec, *, workers: int = 1) -> list[Meetin
                         dialect=one.dialect,
                         parser=f"{engine.label}:{parser}",
                         taken=taken,
-                        written=len(texts),
+                        written=len(outcomes),
                         outcomes=outcomes,
-                        advice=_advice(one, spec.engine, parser, taken, len(texts)),
+                        advice=_advice(one, spec.engine, parser, taken, len(outcomes)),
                     )
                 )
     return out

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from itertools import islice, zip_longest
 from typing import Any, Final, NamedTuple
 
-from truecall.engines import Health, Hello, Job, Parse, Pool, Spec
+from truecall.engines import NOT_ASKED, Health, Hello, Job, Parse, Pool, Spec
 from truecall.engines.worker import TEXT_SECONDS
 from truecall.errors import UsageError
 from truecall.records import Record, ToolCall
@@ -43,7 +43,7 @@ class Replayed(NamedTuple):
     def lost(self) -> bool:
         """Whether a well-formed call did not come out as it was written."""
         return any(
-            fate.whole.layer is not Layer.RETURNED and call.well_formed
+            fate.whole.away and call.well_formed
             for fate, call in zip(self.calls, self.material.found.calls, strict=True)
         )
 
@@ -156,7 +156,7 @@ class Engine:
                 if state == MANGLED:
                     layer, reason = Layer.MANGLED, f"returned as {_shown(met.became[number])}"
                 elif state == LOST and whole.state != "parsed":
-                    layer, reason = Layer.FAILED, f"{whole.state}: {whole.detail}"
+                    layer, reason = _unparsed(whole)
                 elif state == LOST:
                     inquiry = Inquiry(self.hello.engine, parser, material, call, met.gone[number])
                     inquiries.append((at, number, inquiry))
@@ -227,7 +227,7 @@ def _in_stream(lost: Lost, state: str, became: ToolCall | None, streamed: Parse)
     if state == RETURNED:
         layer, reason = Layer.RETURNED, ""
     elif streamed.state != "parsed":
-        layer, reason = Layer.FAILED, f"{streamed.state}: {streamed.detail}"
+        layer, reason = _unparsed(streamed)
     elif lost.layer is Layer.RETURNED or (lost.layer is Layer.MANGLED and state == LOST):
         layer, reason = Layer.STREAM_LOSS, f"streamed, it gave {how}"
     elif state == MANGLED:
@@ -235,6 +235,12 @@ def _in_stream(lost: Lost, state: str, became: ToolCall | None, streamed: Parse)
     else:
         return lost
     return Lost(layer=layer, start=lost.start, end=lost.end, reason=reason)
+
+
+def _unparsed(parse: Parse) -> tuple[Layer, str]:
+    """The layer of calls in a text of which the parser gave no result."""
+    layer = Layer.UNASKED if parse.state in NOT_ASKED else Layer.FAILED
+    return layer, f"{parse.state}: {parse.detail}"
 
 
 def _shown(call: ToolCall | None) -> str:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import islice
 
+import msgspec
+
 from truecall.engines import Health, Spec
 from truecall.engines.worker import TEXT_SECONDS
 from truecall.records import Json, Record
@@ -49,8 +51,7 @@ def replay_logs(
     if options.limit is not None:
         found = islice(found, options.limit)
     report = replay(found, specs, options, cutter, told, kept)
-    about = {"skipped": dict(skipped.most_common())}
-    return Report(**{**{f: getattr(report, f) for f in Report.__struct_fields__}, **about})
+    return msgspec.structs.replace(report, skipped=dict(skipped.most_common()))
 
 
 def replay(

@@ -18,7 +18,7 @@ _EXCERPT: Final = 200
 _MOST_EXAMPLES: Final = 3  # of each parser and layer
 
 
-class Emitted(Record, frozen=True):
+class Emitted(Record, frozen=True, omit_defaults=False):
     """Texts with a call, by evidence: ``strong`` counts the tight ones too, ``weak`` all."""
 
     texts: int = 0
@@ -66,7 +66,7 @@ class Example(Record, frozen=True):
     text: str
 
 
-class Report(Record, frozen=True):
+class Report(Record, frozen=True, omit_defaults=False):
     """All of a replay. ``splits`` says how streams were cut."""
 
     rows: tuple[Row, ...]
@@ -78,12 +78,6 @@ class Report(Record, frozen=True):
     skipped: dict[str, int] = msgspec.field(default_factory=dict)
     health: dict[str, int] = msgspec.field(default_factory=dict)
     schema_version: int = 1
-
-    def plain(self) -> Json:
-        """The report as data, with what is zero left in."""
-        rows = [{f: getattr(row, f) for f in row.__struct_fields__} for row in self.rows]
-        data = {f: getattr(self, f) for f in self.__struct_fields__} | {"rows": rows}
-        return msgspec.to_builtins(data)
 
 
 class Tally:
@@ -140,7 +134,7 @@ class Tally:
             if fate.layer is Layer.RETURNED:
                 back += 1
                 continue
-            lost = lost or call.well_formed
+            lost = lost or (fate.away and call.well_formed)
             self._example(key, done, fate.layer.value, fate.reason, fate.start, fate.end)
         counts["any"] += back > 0
         counts["parsed"] += 0 < back == len(fates)

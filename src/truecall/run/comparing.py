@@ -9,8 +9,7 @@ from truecall.card import Card, admissibility, faults_of
 from truecall.compare import Comparison, Factorial, compare, factorial, values_by_item
 from truecall.errors import InputError
 from truecall.records import Record
-from truecall.run.folders import find_run
-from truecall.run.result import ArmResult, RunResult, read
+from truecall.run.result import ArmResult, RunResult, find_run, read
 from truecall.run.study import Factorial as Cross
 
 Pair = tuple[str, str]

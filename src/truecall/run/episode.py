@@ -32,6 +32,9 @@ from truecall.tasks import Instance, Result, State
 Ask = Callable[[int, list[Message]], Awaitable[Sent]]
 """Gives the answer of a turn, counted from 1, to these messages."""
 
+Tell = Callable[[int, Verdict], None]
+"""Is told the verdict on a turn."""
+
 
 class Setting(Record, frozen=True):
     """What an episode is played under.
@@ -77,7 +80,13 @@ class _Story:
 
 
 async def play(
-    key: Key, instance: Instance, condition: Condition, opening: Sequence[Message], ask: Ask, setting: Setting
+    key: Key,
+    instance: Instance,
+    condition: Condition,
+    opening: Sequence[Message],
+    ask: Ask,
+    tell: Tell,
+    setting: Setting,
 ) -> Ended:
     """Plays an episode to its end. Whatever the model and the server do is data in the result.
 
@@ -93,6 +102,7 @@ async def play(
         sent = await ask(number, messages)
         story.count(sent)
         verdict, choice = judged(sent, condition, messages, setting)
+        tell(number, verdict)
         story.confused += _confused(verdict, instance)
         if choice is None:
             story.turns.append(_turn(verdict, sent, instance, setting, executed=False, passed=None))

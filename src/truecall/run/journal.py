@@ -6,6 +6,7 @@ Lines, beside those of `truecall.store`:
 ``intent``       written before a request is sent: its key (arm, item, seed, sample, turn), attempt, new messages
 ``exchange``     when it is whole, or has failed
 ``detokenized``  the text of an answer's token ids
+``verdict``      what was concluded of a turn; written again where a turn is replayed
 ``episode``      an episode that came to its end: `truecall.funnel.Episode` and what else is known of it
 """
 
@@ -18,9 +19,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from truecall.funnel import Episode
-from truecall.records import Exchange, Json, Record
-from truecall.run.history import Chain, fields_digest
-from truecall.store import RunFolder, body_of, read_log, whole
+from truecall.records import Exchange, Json, Record, Verdict
+from truecall.store import RunFolder, exchange_of, read_log, summary_verdict, whole
+from truecall.store.history import Chain, fields_digest
 
 
 class Key(NamedTuple):
@@ -123,7 +124,7 @@ class Past:
         return None if kept is None else str(whole(self._path, kept))
 
     def exchange(self, stored: Stored) -> Exchange:
-        """The exchange of a stored line; its request body is left out (see `truecall.run.history`)."""
+        """The exchange of a stored line; its request body is left out (see `truecall.store.history`)."""
         return exchange_of(self._path, stored.line)
 
 
@@ -171,20 +172,17 @@ class Journal:
         value = {**key._asdict(), "turn": turn, "attempt": attempt, "text": self.folder.kept(text)}
         self.folder.append("detokenized", value)
 
+    def verdict(self, key: Key, turn: int, verdict: Verdict) -> None:
+        """Logs the verdict on a turn, without texts where none are kept."""
+        kept = msgspec.to_builtins(verdict) if self.folder.keep == "full" else summary_verdict(verdict)
+        self.folder.append("verdict", {**key._asdict(), "turn": turn, "verdicts": [kept]}, plain=True)
+
     def episode(self, key: Key, ended: Ended) -> None:
         """Logs an episode that came to its end."""
         if ended.loop is not None and self.folder.keep != "full":
             name = ended.loop.call.partition("(")[0]
             ended = msgspec.structs.replace(ended, loop=msgspec.structs.replace(ended.loop, call=name))
         self.folder.append("episode", {**key._asdict(), **msgspec.to_builtins(ended)}, plain=True)
-
-
-def exchange_of(path: Path, line: dict[str, Any]) -> Exchange:
-    """The exchange of a log line, its body put back; a body that was not kept is empty."""
-    fields = {name: line[name] for name in Exchange.__struct_fields__ if name in line}
-    fields["request"] = {**(fields.get("request") or {}), "body": b""}
-    fields["body"] = body_of(path, fields.get("body"))
-    return msgspec.convert(fields, Exchange, builtin_types=(bytes,))
 
 
 def _key(line: dict[str, Any]) -> Key:

@@ -16,7 +16,7 @@ from truecall.records import Count, Json
 from truecall.run.cards import RunCard, load_card
 from truecall.run.journal import Ended, Key
 from truecall.run.study import Arm, arms_of
-from truecall.store import read_log, whole
+from truecall.store import Place, find_place, read_log, whole
 
 _SEEDS = frozenset({"seed"})  # the sampling seeds have an entry of their own on the card
 
@@ -85,6 +85,18 @@ class RunResult:
             if each.name == name:
                 return each
         raise InputError(f"{self.path}: no arm {name!r}; there are {', '.join(a.name for a in self.arms)}")
+
+
+def find_run(name: str | Path, home: Path | None = None) -> Path:
+    """The folder of a run: by its id (``0007``, ``7``, ``run/0007``), or as a path.
+
+    Raises:
+        InputError: there is none.
+    """
+    path = find_place(name, [Place.RUN], home)
+    if not (path / "card.json").is_file():
+        raise InputError(f"{name}: no run of that id, and no run folder of that name")
+    return path
 
 
 def read(path: Path, settings: Settings | None = None) -> RunResult:

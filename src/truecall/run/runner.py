@@ -11,7 +11,7 @@ from pathlib import Path
 from truecall.conditions import Condition, Message, make
 from truecall.config import Connection
 from truecall.errors import UsageError
-from truecall.records import Json, Record
+from truecall.records import Json, Record, Verdict
 from truecall.redact import Redactor
 from truecall.run.cards import (
     CARD,
@@ -24,13 +24,13 @@ from truecall.run.cards import (
     with_arms,
 )
 from truecall.run.episode import Setting, play
-from truecall.run.history import Chain
 from truecall.run.journal import Ended, Journal, Key, Past
 from truecall.run.sender import Budget, OutOfBudget, Sender, Sent
 from truecall.run.stage import Stage, prepare
 from truecall.run.study import Arm, Study, arms_of
 from truecall.sandbox import Sandbox
 from truecall.store import Keep, RunFolder
+from truecall.store.history import Chain
 from truecall.tasks import Instance, Task
 
 OnEpisode = Callable[[Key, Ended], None]
@@ -182,6 +182,9 @@ class _Runner:
         async def ask(turn: int, messages: list[Message]) -> Sent:
             return await self.sender.ask(key, turn, messages, fields, chain)
 
+        def tell(turn: int, verdict: Verdict) -> None:
+            self._journal.verdict(key, turn, verdict)
+
         example = await demonstration(self._bank[arm.task], arm, api) if arm.factors.few_shot else []
         setting = Setting(
             turns=arm.turns,
@@ -191,7 +194,7 @@ class _Runner:
             rendered=self.stage.known.rendered if arm.factors.condition == "native" else True,
             eligible=arm.factors.tool_choice != "none",
         )
-        return await play(key, instance, condition, condition.opening(instance, example), ask, setting)
+        return await play(key, instance, condition, condition.opening(instance, example), ask, tell, setting)
 
 
 async def demonstration(task: Task, arm: Arm, api: str) -> list[Message]:

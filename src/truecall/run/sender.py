@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from truecall import classify, probe, stacks, wire
 from truecall.client import Client, send_patiently
 from truecall.records import Exchange, FailureKind, Json, Response
-from truecall.run.history import Chain, fields_digest
 from truecall.run.journal import Journal, Key, Past
 from truecall.run.study import Endpoint, Sampling
+from truecall.store.history import Chain, fields_digest
 
 MAX_BYTES = 16 << 20
 _OUR_STATUSES = frozenset({401, 403, 404, 429})  # 4xx that no field of ours brings about

@@ -11,8 +11,8 @@ from typing import Any, Final
 import msgspec
 
 from truecall.classify import judge, judge_exchange, judge_response
+from truecall.classify.error_texts import is_error_text
 from truecall.classify.tools import emission_of
-from truecall.classify.turns import is_error_text
 from truecall.detector import detect
 from truecall.records import (
     Call,
@@ -45,7 +45,7 @@ from truecall.scan.outcome import (
 from truecall.scan.prefilter import Prefilter
 from truecall.schema import Tool, Toolset, compile_tools
 from truecall.sources import Turn
-from truecall.wire import RequestView, read_request
+from truecall.wire import RequestView, read, read_request
 
 _PLAIN_FINISH: Final = frozenset({None, "stop", "tool_calls"})
 
@@ -58,9 +58,7 @@ def judge_turn(turn: Turn) -> Verdict:
     if turn.failure is not None:
         return _failed(turn, turn.failure)
     if turn.body is not None:
-        verdict = judge(
-            turn.status or 200, turn.body, _list(turn), api=turn.api or "openai.chat", request=turn.request
-        )
+        verdict = _of_body(turn)
         if turn.error is None or verdict.flags.produced:
             return verdict
     if turn.error is not None:
@@ -68,6 +66,15 @@ def judge_turn(turn: Turn) -> Verdict:
     if turn.surfaced is None:
         return _emission_only(turn)
     return judge_response(_response(turn), _list(turn), request=_view(turn))
+
+
+def _of_body(turn: Turn) -> Verdict:
+    """The verdict on a response as received. A raw text beside it is that of its token ids."""
+    api, view = turn.api or "openai.chat", _view(turn)
+    tools = turn.tools if isinstance(turn.tools, list) else view.tools if view is not None else None
+    response = read(turn.body, api, status=turn.status or 200)
+    wrote = turn.text if turn.raw else None
+    return judge_response(response, tools, status=turn.status or 200, request=view, detokenized=wrote)
 
 
 def _failed(turn: Turn, failure: Failure) -> Verdict:

@@ -10,18 +10,22 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from truecall.classify.turns import is_error_text
+from truecall.classify.error_texts import is_error_text
 from truecall.scan.kernel import Kernel, fits
 from truecall.scan.outcome import CAPS, given_outcome, prose_outcome
+from truecall.scan.prefilter import Prefilter
 from truecall.scan.tally import UNKNOWN, Group, Tally
+from truecall.schema import Toolset
 from truecall.sources import Bad, Line, Options, Place
 from truecall.sources.chat import ChatReader, Model, TypedLine, shows_calls, typed_uptake
 
 FIELDS: Final = frozenset({"model", "file", "step"})
 """Fields that the short way can group by."""
 
-_PLAIN: Final = frozenset({None, "stop"})
-_CALLED: Final = frozenset({None, "tool_calls"})
+_PLAIN_ENDS: Final = frozenset({None, "stop"})
+_CALL_ENDS: Final = frozenset({None, "tool_calls"})
+_JUDGED, _PROSE, _CALLED = range(3)
+"""How a turn is told: by a verdict, as prose, as calls that came out whole."""
 
 
 class ChatLane:
@@ -34,6 +38,7 @@ class ChatLane:
         self._reader = ChatReader(file, options)
         self._prose: Counter[Any] = Counter()
         self._given: Counter[Any] = Counter()
+        self._episodes: Counter[tuple[Group, int, int, int]] = Counter()
         self._turns = 0
         self._longest = 0
         self._as_long = 0
@@ -59,19 +64,14 @@ class ChatLane:
         short = known and (entry.tool_choice is None or entry.tool_choice == "auto")
         eligible = None if tools is None else bool(tools)
         group = self._group(entry)
-        held = self._kernel.held(tools)
+        _, compiled, prefilter = self._kernel.held(tools)
         place: Place | None = None
         position = valid = produced = unknown = 0
         for index, message in enumerate(messages):
             if type(message) is not Model:
                 continue
-            told = self._told(message, held) if short else 0
-            if told:
-                executed, observed = typed_uptake(messages, index, told == 2)
-                self._note(message.content, told, group, eligible, executed, observed, position == 0)
-                valid += told == 2
-                produced += 1
-            else:
+            told = _told(message, compiled, prefilter) if short else _JUDGED
+            if told == _JUDGED:
                 place = place or Place(file=self._file, line=line.number, offset=line.offset)
                 turn = self._reader.turn(entry, index, position, place, tools, known)
                 outcome = self._tally.judged(turn, self._kernel, group)
@@ -79,50 +79,26 @@ class ChatLane:
                     produced += 1
                     valid += outcome.valid is True
                     unknown += outcome.valid is None
+            else:
+                produced += 1
+                size = len(message.content) if message.content else 0
+                if size >= self._longest:
+                    self._note_length(size)
+                cap = size if size in CAPS else 0
+                if told == _PROSE:
+                    self._prose[group, eligible, position == 0, cap] += 1
+                else:
+                    valid += 1
+                    uptake = typed_uptake(messages, index, True)
+                    self._given[group, eligible, position == 0, cap, uptake] += 1
             position += 1
         self._turns += position
         if produced:
-            self._tally.episode(group, valid, produced, unknown)
+            self._episodes[group, valid, produced, unknown] += 1
 
-    @staticmethod
-    def _told(message: Model, held: Any) -> int:
-        """1: prose; 2: calls that came out whole; 0: it takes a verdict."""
-        if message.reasoning_content:
-            return 0
-        _, tools, prefilter = held
-        text, calls = message.content, message.tool_calls
-        if text and (prefilter.may_call(text) or is_error_text(text)):
-            return 0
-        if calls:
-            if message.finish_reason not in _CALLED:
-                return 0
-            for call in calls:
-                function = call.function
-                tool = tools.tools.get(function.name)
-                if tool is None or not fits(tool, function.arguments):
-                    return 0
-            return 2
-        return 1 if text and message.finish_reason in _PLAIN and not text.isspace() else 0
-
-    def _note(
-        self,
-        text: str | None,
-        told: int,
-        group: Group,
-        eligible: bool | None,
-        executed: bool | None,
-        observed: bool | None,
-        first: bool,
-    ) -> None:
-        size = len(text) if text else 0
-        if size >= self._longest:
-            self._as_long = self._as_long + 1 if size == self._longest else 1
-            self._longest = size
-        cap = size if size in CAPS else 0
-        if told == 1:
-            self._prose[group, eligible, first, cap] += 1
-        else:
-            self._given[group, eligible, first, cap, executed, observed] += 1
+    def _note_length(self, size: int) -> None:
+        self._as_long = self._as_long + 1 if size == self._longest else 1
+        self._longest = size
 
     def _group(self, entry: TypedLine) -> Group:
         out = []
@@ -134,9 +110,32 @@ class ChatLane:
     def _flush(self) -> None:
         for (group, eligible, first, cap), n in self._prose.items():
             self._tally.count(group, prose_outcome(eligible, first=first, cap=cap), n)
-        for (group, eligible, first, cap, executed, observed), n in self._given.items():
-            outcome = given_outcome(eligible, executed, observed, first=first, cap=cap)
+        for (group, eligible, first, cap, uptake), n in self._given.items():
+            outcome = given_outcome(eligible, *uptake, first=first, cap=cap)
             self._tally.count(group, outcome, n)
+        for (group, valid, produced, unknown), n in self._episodes.items():
+            self._tally.episode(group, valid, produced, unknown, n)
         if self._turns:
             self._tally.files[self._file] += self._turns
         self._tally.note_length(self._longest, self._as_long)
+
+
+def _told(message: Model, tools: Toolset, prefilter: Prefilter) -> int:
+    """How a turn can be told from its message alone."""
+    if message.reasoning_content:
+        return _JUDGED
+    text = message.content
+    if text and (prefilter.may_call(text) or is_error_text(text)):
+        return _JUDGED
+    calls = message.tool_calls
+    if not calls:
+        prose = text and message.finish_reason in _PLAIN_ENDS and not text.isspace()
+        return _PROSE if prose else _JUDGED
+    if message.finish_reason not in _CALL_ENDS:
+        return _JUDGED
+    for call in calls:
+        function = call.function
+        tool = tools.tools.get(function.name or "")
+        if tool is None or not fits(tool, function.arguments):
+            return _JUDGED
+    return _CALLED

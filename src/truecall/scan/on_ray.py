@@ -19,13 +19,16 @@ from typing import Any
 
 from truecall.errors import CannotTell, UsageError
 from truecall.scan.kernel import Kernel
-from truecall.scan.run import Lines, ScanOptions, check, cores, skipped
+from truecall.scan.run import Lines, ScanOptions, check, cores, skipped, spare_collections
 from truecall.scan.tally import Tally
 from truecall.scan.units import Done, Piece, pieces, sniffed, work
 from truecall.sources import files
 
-_REQUEST = 4
-"""Pieces that travel together."""
+_SHARES = 8
+"""Requests for each worker where there is work for so many: each costs Ray's driver some 40 ms."""
+
+_MOST = 64
+"""Pieces in one request."""
 
 
 def start(address: str | None, workers: int = 0) -> None:
@@ -88,9 +91,10 @@ def _local(ray: Any, paths: list[str], options: ScanOptions, total: Tally) -> It
     check(found)
     total.skipped += skipped(found, options)
     todo = list(pieces(found, sample=options.sample, seed=options.seed, shard=options.shard, workers=1))
+    together = max(1, min(_MOST, len(todo) // (_SHARES * (options.workers or cores()))))
     rows = [
-        {"number": number, "todo": pickle.dumps(todo[at : at + _REQUEST])}
-        for number, at in enumerate(range(0, len(todo), _REQUEST))
+        {"number": number, "todo": pickle.dumps(todo[at : at + together])}
+        for number, at in enumerate(range(0, len(todo), together))
     ]
     found_rows = _mapped(ray, ray.data.from_items(rows, override_num_blocks=len(rows)), options, _Pieces)
     return _in_order(found_rows)
@@ -123,6 +127,7 @@ class _Pieces:
     """A worker that counts pieces."""
 
     def __init__(self, options: ScanOptions) -> None:
+        spare_collections()
         self._options = options
         self._reading = options.reading()
         self._kernel = Kernel()
@@ -147,6 +152,7 @@ class _Files:
     """A worker that counts whole files which Ray read."""
 
     def __init__(self, options: ScanOptions) -> None:
+        spare_collections()
         self._options = options
         self._reading = options.reading()
         self._kernel = Kernel()

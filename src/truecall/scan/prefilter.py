@@ -12,6 +12,7 @@ from typing import Final
 
 import ahocorasick_rs
 
+from truecall.dialects.quick import quick
 from truecall.schema import Toolset
 
 _WORDS: Final = (
@@ -48,17 +49,23 @@ _BEFORE: Final = 400
 class Prefilter:
     """The searches for one tool list."""
 
-    __slots__ = ("_finder", "_known", "_named", "_names")
+    __slots__ = ("_bare", "_finder", "_known", "_named", "_names", "_tools")
 
     def __init__(self, tools: Toolset) -> None:
         names = [name for name in tools.names if name and _encodes(name)]
         self._known = tools.known and len(names) == len(tools.names)
+        self._tools = tools
         self._names = names
+        self._bare = [name for name in tools.bare if name in names]  # most prose has no low line
         self._finder = ahocorasick_rs.AhoCorasick([*_WORDS, *names])
         self._named = ahocorasick_rs.AhoCorasick(names) if len(names) > _FEW else None
 
     def may_call(self, text: str) -> bool:
         """False: `detect` finds no call in ``text`` and has nothing to note of it."""
+        if "`" in text and "```" in text:
+            found = quick(text, self._tools)
+            if found is not None:
+                return bool(found[1])
         if "<" in text or "~" in text or "✿" in text or "＜" in text:
             return True
         if ":" in text and "ction:" in text:
@@ -69,23 +76,20 @@ class Prefilter:
             brace = _CURLY.search(text)
             if brace and (not self._known or self._worded(text[max(0, brace.start() - _BEFORE) :])):
                 return True
-        if "[" in text and _SQUARE.search(text):
+        if "[" in text and _SQUARE.search(text, text.find("[")):
             return True
         if "(" in text:
-            if "`" in text:
-                return not self._known or self._named_in(text)
-            if not self._names or text.count(" (") == text.count("("):
-                return False  # a call's parenthesis follows its name without a gap
-            return self._named_in(text)
+            return ("`" in text and not self._known) or self._named_in(text)
         return False
 
     def _worded(self, text: str) -> bool:
         return _found(self._finder, text)
 
     def _named_in(self, text: str) -> bool:
-        if self._named is not None:
+        names = self._names if "_" in text else self._bare
+        if names and self._named is not None:
             return _found(self._named, text)
-        for name in self._names:  # noqa: SIM110 - any() costs more than the search
+        for name in names:  # noqa: SIM110 - any() costs more than the search
             if name in text:
                 return True
         return False

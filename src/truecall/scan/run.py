@@ -210,13 +210,18 @@ def _method() -> str:
     return "fork" if alone else "spawn"
 
 
+def spare_collections() -> None:
+    """What a worker holds at its start stays, and few collections of garbage are worth their time in it."""
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 20)
+
+
 _worker: tuple[tuple[str, ...], Options, bool, Kernel] | None = None
 
 
 def _begin(by: tuple[str, ...], reading: Options, entries: bool) -> None:
     global _worker
-    gc.freeze()  # what is there now stays; few collections are worth their time in a worker
-    gc.set_threshold(100_000, 20, 20)
+    spare_collections()
     _worker = (by, reading, entries, Kernel())
 
 

@@ -111,12 +111,12 @@ class Tally:
             _, counts = self._new_group(group)
         counts[outcome] += n
 
-    def episode(self, group: Group, valid: int, produced: int, unknown: int) -> None:
-        """Adds an episode with so many produced turns in a group."""
+    def episode(self, group: Group, valid: int, produced: int, unknown: int, n: int = 1) -> None:
+        """Adds ``n`` episodes with so many produced turns in a group."""
         counts = self.episodes.get(group)
         if counts is None:
             counts = self.episodes[group] = Counter()
-        counts[valid, produced, unknown] += 1
+        counts[valid, produced, unknown] += n
 
     def note_length(self, size: int, n: int) -> None:
         """Takes note of ``n`` texts of ``size`` characters."""

@@ -83,7 +83,7 @@ class Head(NamedTuple):
     """The beginning of a file, for telling its format: what it is called, and up to 256 kB of its content.
 
     ``first`` is the first JSON value of the content (of a JSON-lines file: its first line), or None where it
-    does not end inside the head.
+    ends neither inside the head nor with a first line of up to 8 MB.
     """
 
     name: str

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -20,6 +21,7 @@ import zstandard
 
 from truecall.records import Json, Record, ToolCall, Usage
 from truecall.sources.base import Bad, Head, Item, Line, Options, Place, Turn, wanted
+from truecall.wire.values import plain
 
 MAX_FILE = 1 << 30
 """Bytes of one file after decompression; a larger one is not read."""
@@ -109,7 +111,7 @@ def values(raw: bytes, file: str) -> Iterator[tuple[Place, Any] | Bad]:
         yield Bad(place=Place(file=file), reason="not UTF-8: read with replacement characters")
     if text.lstrip()[:1] == "[":
         try:
-            listed = json.loads(text)
+            listed = plain(json.loads(text))
         except (ValueError, RecursionError):
             listed = None
         if isinstance(listed, list):
@@ -129,7 +131,7 @@ def _value(line: str | bytes) -> tuple[Any, str]:
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         pass
     try:
-        return json.loads(line), ""  # NaN, Infinity and lone surrogates, which Python's json writes
+        return plain(json.loads(line)), ""  # NaN, Infinity and lone surrogates, which Python's json writes
     except (ValueError, RecursionError) as error:
         return None, f"no JSON: {str(error).splitlines()[0][:120]}"
 
@@ -184,7 +186,7 @@ def _total(value: Any) -> float | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
-        return value if value == value else None  # NaN
+        return value if math.isfinite(value) else None
     if isinstance(value, list):
         parts = [part for part in map(_total, value) if part is not None]
         return sum(parts) if parts else None

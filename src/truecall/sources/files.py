@@ -8,8 +8,9 @@ import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import IO, Final, cast
+from typing import IO, Any, Final, cast
 
+import msgspec
 import zstandard
 
 from truecall.errors import InputError
@@ -27,6 +28,7 @@ MAX_WHOLE: Final = 512 << 20
 """Bytes (after decompression) of a file that has to be read whole."""
 
 _HEAD: Final = 256 << 10
+_FIRST_LINE: Final = 8 << 20
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _BOM: Final = b"\xef\xbb\xbf"
 
@@ -71,25 +73,52 @@ def read_whole(path: str) -> bytes:
     return data.removeprefix(_BOM)
 
 
-def read_json(path: str) -> Json:
-    """The JSON value that a whole file holds; `NOTHING` where it is none."""
-    return decode(read_whole(path))
+def fields(data: Json) -> dict[str, Json]:
+    """The fields of a JSON object, left undecoded (``msgspec.Raw``) where it is strict JSON; {} for any other value.
+
+    ``data``: bytes or Raw; what is decoded already comes back as it is.
+    """
+    value = _parts(data, dict[str, msgspec.Raw])
+    return value if isinstance(value, dict) else {}
+
+
+def elements(data: Json) -> Iterator[Json]:
+    """The elements of a JSON list, decoded one at a time; none for any other value. ``data`` as for `fields`."""
+    value = _parts(data, list[msgspec.Raw])
+    for part in value if isinstance(value, list) else ():
+        yield plain(part)
+
+
+def plain(data: Json) -> Json:
+    """A field's value, decoded."""
+    return decode(bytes(data)) if isinstance(data, msgspec.Raw) else data
+
+
+def _parts(data: Json, kind: Any) -> Json:
+    if not isinstance(data, bytes | msgspec.Raw):
+        return data
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except (ValueError, RecursionError):  # NaN and the like, or another kind of value
+        return decode(bytes(data))
 
 
 def head(path: str) -> Head:
     """The beginning of a file. Raises what ``READ_ERRORS`` lists."""
     pieces: list[bytes] = []
     size = 0
+    ended = False  # a long first line is read to its end: its value tells the format
     with open_bytes(path) as file:
         try:
-            while size < _HEAD and (piece := file.read(4096)):
+            while (size < _HEAD or not ended) and size < _FIRST_LINE and (piece := file.read(4096)):
                 pieces.append(piece)
                 size += len(piece)
+                ended = ended or b"\n" in (piece if size > len(piece) else piece.lstrip())
         except READ_ERRORS:
             if not pieces:  # damage further on is told when the file is read
                 raise
     data = b"".join(pieces).removeprefix(_BOM)
-    return Head(name=Path(path).name, data=data, first=_first_value(data))
+    return Head(name=Path(path).name, data=data[:_HEAD], first=_first_value(data))
 
 
 def _first_value(data: bytes) -> Json:
@@ -114,7 +143,21 @@ def lines(path: str, start: int = 0, end: int | None = None) -> Iterator[Line]:
         if start:
             file.seek(start - 1)
             skipped = _rest_of_line(file)
-        yield from split(file.read, start - 1 + skipped if start else 0, end)
+        begin = start - 1 + skipped if start else 0
+        yield from split(file.read if end is None else _up_to(file, end - begin), begin, end)
+
+
+def _up_to(file: IO[bytes], size: int) -> Callable[[int], bytes]:
+    """A reader of about ``size`` bytes and then line by line: what lies behind the last line is not wanted."""
+    left = size + len(_BOM)  # a mark alone would pass for an empty file
+
+    def read(most: int) -> bytes:
+        nonlocal left
+        block = file.read(min(most, left)) if left > 0 else file.readline(most)
+        left -= len(block)
+        return block
+
+    return read
 
 
 def filled(found: Iterable[Line]) -> Iterator[Line]:

@@ -14,8 +14,8 @@ from truecall import wire
 from truecall.records import Json
 from truecall.sources.base import Bad, Head, Item, Options, Place, Turn, wanted
 from truecall.sources.exchanges import result_ids, turn_of
-from truecall.sources.files import read_json
-from truecall.wire.values import NOTHING, decode, integer, items, obj, text, word
+from truecall.sources.files import elements, fields, read_whole
+from truecall.wire.values import decode, integer, obj, text, word
 
 NAME: Final = "har"
 
@@ -37,19 +37,18 @@ class HarSource:
 
     def read(self, data: Any, file: str, options: Options) -> Iterator[Item]:
         """The turns of one file."""
-        value = read_json(str(data))
-        if value is NOTHING:
-            yield Bad(place=Place(file=file), reason="is no JSON: cut off or damaged")
+        log = fields(read_whole(str(data))).get("log")
+        entries = fields(log).get("entries")
+        if entries is None:
+            yield Bad(place=Place(file=file), reason="is no HAR file: cut off or damaged")
             return
-        entries = items(obj(obj(value).get("log")).get("entries"))
-        asked = [decode(_posted(entry)) for entry in entries]
-        results = result_ids(request for request in asked if isinstance(request, dict))
-        for number, (entry, request) in enumerate(zip(entries, asked, strict=True)):
+        results = result_ids(obj(decode(_posted(entry))) for entry in elements(entries))
+        for number, entry in enumerate(elements(entries)):
             place = Place(file=file, entry=f"entry {number}")
             if not isinstance(entry, dict):
                 yield Bad(place=place, reason="is no JSON object")
                 continue
-            found = _turn(entry, obj(request), place, options, results)
+            found = _turn(entry, obj(decode(_posted(entry))), place, options, results)
             if found is not None:
                 yield found
 

@@ -17,10 +17,10 @@ from truecall import wire
 from truecall.errors import InputError
 from truecall.records import Json, Usage
 from truecall.sources.base import Bad, Head, Item, Options, Place, Turn, wanted
-from truecall.sources.files import read_json
+from truecall.sources.files import elements, fields, plain, read_whole
 from truecall.sources.messages import calls_of, conversation, text_of
 from truecall.sources.zips import member
-from truecall.wire.values import NOTHING, count, decode, integer, items, obj, objects, word
+from truecall.wire.values import count, decode, integer, obj, objects, word
 
 NAME: Final = "inspect_ai"
 _ATTACHED: Final = "attachment://"
@@ -47,12 +47,12 @@ class InspectSource:
         if _begins_as_zip(path):
             yield from _archive(path, file, options)
             return
-        value = read_json(path)
-        if value is NOTHING or not isinstance(value, dict):
+        value = fields(read_whole(path))
+        if not value:
             yield Bad(place=Place(file=file), reason="is no JSON object: cut off or damaged")
             return
-        model = word(obj(value.get("eval")).get("model"))
-        for number, sample in enumerate(items(value.get("samples"))):
+        model = word(plain(fields(value.get("eval")).get("model")))
+        for number, sample in enumerate(elements(value.get("samples"))):
             place = Place(file=file, entry=f"sample {number}")
             yield from _sample(sample, place, model, options)
 

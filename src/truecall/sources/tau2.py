@@ -13,9 +13,9 @@ from typing import Any, Final
 from truecall import wire
 from truecall.records import Json
 from truecall.sources.base import Bad, Head, Item, Options, Place, Turn, wanted
-from truecall.sources.files import read_json
+from truecall.sources.files import elements, fields, plain, read_whole
 from truecall.sources.messages import calls_of, uptake
-from truecall.wire.values import NOTHING, items, obj, objects, text, word
+from truecall.wire.values import decode, obj, objects, text, word
 
 NAME: Final = "tau2"
 
@@ -37,18 +37,19 @@ class Tau2Source:
 
     def read(self, data: Any, file: str, options: Options) -> Iterator[Item]:
         """The agent's turns of all simulations."""
-        value = read_json(str(data))
-        if value is NOTHING or not isinstance(value, dict):
+        whole = read_whole(str(data))
+        value = fields(whole)
+        if not value:
             yield Bad(place=Place(file=file), reason="is no JSON object: cut off or damaged")
             return
-        info = obj(value.get("info"))
+        info = obj(plain(value.get("info")))
         tools = obj(info.get("environment_info")).get("tool_defs")
         about = {
             "tools": tools if isinstance(tools, list) else options.tools,
             "model": word(obj(info.get("agent_info")).get("llm")),
         }
         runs = value.get("simulations")
-        for number, run in enumerate([value] if runs is None else items(runs)):
+        for number, run in enumerate([decode(whole)] if runs is None else elements(runs)):
             place = Place(file=file, entry=f"simulation {number}")
             if not isinstance(run, dict):
                 yield Bad(place=place, reason="is no JSON object")

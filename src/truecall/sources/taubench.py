@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from truecall.records import Json
 from truecall.sources.base import Bad, Head, Item, Options, Place, Turn, wanted
-from truecall.sources.files import read_json
+from truecall.sources.files import elements, read_whole
 from truecall.sources.messages import conversation
-from truecall.wire.values import NOTHING, items, obj, word
+from truecall.wire.values import items, obj, word
 
 NAME: Final = "tau-bench"
 
@@ -33,16 +33,15 @@ class TauBenchSource:
 
     def read(self, data: Any, file: str, options: Options) -> Iterator[Item]:
         """The agent's turns of all episodes."""
-        value = read_json(str(data))
-        if value is NOTHING or not isinstance(value, list):
-            yield Bad(place=Place(file=file), reason="is no JSON list: cut off or damaged")
-            return
-        for number, entry in enumerate(value):
+        number = -1
+        for number, entry in enumerate(elements(read_whole(str(data)))):
             place = Place(file=file, entry=f"entry {number}")
             if not isinstance(entry, dict):
                 yield Bad(place=place, reason="is no JSON object")
             else:
                 yield from _episode(entry, place, options)
+        if number < 0:
+            yield Bad(place=Place(file=file), reason="is no JSON list of results: empty, cut off or damaged")
 
 
 def _episode(entry: dict[str, Json], place: Place, options: Options) -> Iterator[Item]:

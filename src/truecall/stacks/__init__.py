@@ -53,6 +53,7 @@ __all__ = [
     "StackInfo",
     "blamed_fields",
     "engine",
+    "known_refusals",
     "patterns",
     "recognise",
     "refusal",
@@ -102,6 +103,20 @@ def patterns(stack: str | None = None) -> tuple[Pattern, ...]:
         *refusals_request.REQUEST,
         *refusals_service.SERVICE,
     )
+
+
+@cache
+def known_refusals() -> dict[str, Refusal]:
+    """One refusal for each rule by which an error is read, as docs/verdicts.md lists them."""
+    by_status = [
+        *refusals_status.BY_STATUS.values(),
+        *(refusals_status.CLIENT_ERROR, refusals_status.SERVER_ERROR, refusals_status.ERROR_EVENT),
+        *(refusals_status.HTML, refusals_status.REDIRECT),
+    ]
+    known: dict[str, Refusal] = {}
+    for found in [*(pattern.refusal() for pattern in patterns()), *by_status]:
+        known.setdefault(found.rule, found)
+    return known
 
 
 _HTML = re.compile(r"^\s*(?:<!doctype html|<html|<head|<body|<\?xml[^>]*>\s*<!doctype html)", re.IGNORECASE)

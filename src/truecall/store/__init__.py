@@ -7,6 +7,7 @@
     log.jsonl      append-only: {"kind": …, "v": 1, "at": POSIX time, …} a line
     blobs/ab/…     texts and bodies above 4 kB, once each, by the SHA-256 of their (redacted) bytes, zstd
     lock           held by the one writer
+    index.sqlite   where things stand in the log (`truecall.store.index`); can be deleted, is made again
 
 Flush policy: a line is handed to the system before ``append`` returns, so that it survives the end of this
 process. It is forced to the disk with the first line that comes a second or more after the last time, and on
@@ -18,25 +19,32 @@ from __future__ import annotations
 
 from truecall.store.files import private_dir, state_dir, write_private
 from truecall.store.folder import FORMAT, INLINE, Keep, RunFolder
-from truecall.store.masks import shape_json
-from truecall.store.preflights import latest_preflight, load_preflight, new_preflight, save_preflight
-from truecall.store.reading import body_of, read_blob, read_log, whole
+from truecall.store.masks import shape_json, summary_verdict
+from truecall.store.places import Place, find_place, name_of, new_place
+from truecall.store.preflights import Asked, latest_preflight, load_preflight, save_preflight
+from truecall.store.reading import body_of, exchange_of, read_blob, read_log, whole
 
 __all__ = [
     "FORMAT",
     "INLINE",
+    "Asked",
     "Keep",
+    "Place",
     "RunFolder",
     "body_of",
+    "exchange_of",
+    "find_place",
     "latest_preflight",
     "load_preflight",
-    "new_preflight",
+    "name_of",
+    "new_place",
     "private_dir",
     "read_blob",
     "read_log",
     "save_preflight",
     "shape_json",
     "state_dir",
+    "summary_verdict",
     "whole",
     "write_private",
 ]

@@ -17,6 +17,7 @@ from truecall.records import Exchange
 from truecall.redact import Redactor
 from truecall.store.files import blob_path, private_dir, write_private
 from truecall.store.masks import shape_json
+from truecall.wire import values
 
 FORMAT = 1
 INLINE = 4096
@@ -90,7 +91,7 @@ class RunFolder:
         if data is None:
             built = value if plain else msgspec.to_builtins(value, builtin_types=(bytes, bytearray))
             fields = built if isinstance(built, dict) else {"value": built}
-            data = msgspec.json.encode(head | self._stored(fields)) + b"\n"
+            data = msgspec.json.encode(head | self._fields(fields)) + b"\n"
         while data:
             data = data[os.write(self._log, data) :]
         now = time.monotonic()
@@ -104,7 +105,7 @@ class RunFolder:
         """Logs an exchange, with what else is to be known of it (probe, attempt, verdict …).
 
         ``request_body``: stands in place of the request's body where that was logged in parts before
-        (`truecall.run.history`), so that a history is not stored with each of its turns.
+        (`truecall.store.history`), so that a history is not stored with each of its turns.
         """
         plain = msgspec.to_builtins(exchange, builtin_types=(bytes, bytearray))
         request = plain["request"]
@@ -133,9 +134,9 @@ class RunFolder:
 
     def write(self, name: str, value: Any) -> Path:
         """Writes ``value`` as JSON to the file ``name``, whole or not at all."""
-        plain = self._redactor.value(msgspec.to_builtins(value))
+        sound = values.plain(self._redactor.value(msgspec.to_builtins(value)))
         target = self.path / name
-        write_private(target, msgspec.json.format(msgspec.json.encode(plain), indent=1) + b"\n")
+        write_private(target, msgspec.json.format(msgspec.json.encode(sound), indent=1) + b"\n")
         return target
 
     def put(self, data: bytes) -> str:
@@ -149,10 +150,20 @@ class RunFolder:
             write_private(target, self._packer.compress(data), sync=False)
         return digest
 
+    def _fields(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """A line's fields as they are stored; None: nested too deep to be looked through for secrets."""
+        found: dict[str, Any] = {}
+        for name, value in fields.items():
+            try:
+                found |= self._stored({name: value})
+            except RecursionError:
+                found[name] = None
+        return found
+
     def _stored(self, value: Any) -> Any:
         """``value`` as it stands in a line: secrets replaced, long texts and bytes moved to the blobs."""
         if isinstance(value, dict):
-            return {self._redactor.text(str(key)): self._stored(item) for key, item in value.items()}
+            return {_sound(self._redactor.text(str(key))): self._stored(item) for key, item in value.items()}
         if isinstance(value, list | tuple):
             return [self._stored(item) for item in value]
         if isinstance(value, str):

@@ -1,9 +1,12 @@
-"""JSON bodies with their texts masked and their wire fields kept (``--keep shape``)."""
+"""What is kept of bodies and verdicts where texts are not (``--keep shape``, ``--keep none``)."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
+from truecall.records import CallVerdict, Verdict
 from truecall.redact import shape
 
 # What a wire format is made of; such strings stay readable under a mask.
@@ -22,3 +25,27 @@ def shape_json(value: Any, words: set[str], key: str = "") -> Any:
     if isinstance(value, str) and key not in _PLAIN_KEYS:
         return shape(value, words)
     return value
+
+
+def summary_verdict(verdict: Verdict) -> dict[str, Any]:
+    """A verdict without any of the model's or server's texts, for runs that keep none."""
+    return {
+        "emission": verdict.emission,
+        "delivery": verdict.delivery,
+        "rule": verdict.rule,
+        "tier": verdict.tier,
+        "cause": verdict.cause,
+        "flags": msgspec.to_builtins(verdict.flags),
+        "calls": [_summary_call(call) for call in verdict.calls],
+        "detector": verdict.detector,
+    }
+
+
+def _summary_call(call: CallVerdict) -> dict[str, Any]:
+    return {
+        "emission": call.emission,
+        "delivery": call.delivery,
+        "rule": call.rule,
+        "name": call.name,
+        "dialect": call.dialect,
+    }

@@ -1,58 +1,54 @@
-"""Preflight reports, kept by number."""
+"""Preflight reports with the requests that they stand on, kept by number."""
 
 from __future__ import annotations
 
-import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from truecall.errors import InputError, UsageError
+from truecall.errors import InputError
+from truecall.records import Exchange, Record, Verdict
 from truecall.redact import Redactor
-from truecall.store.files import private_dir, state_dir
+from truecall.store.files import state_dir
 from truecall.store.folder import RunFolder
+from truecall.store.places import Place, find_place, ids, new_place
 
 _LARGEST_REPORT = 256 << 20
 _REPORT = "report.json"
 
 
-def new_preflight(home: Path | None = None) -> tuple[str, Path]:
-    """Takes the next id (``0001``, ``0002`` …) and makes its empty folder.
+class Asked(Record, frozen=True):
+    """A request of a preflight. ``text``: that of the answer's token ids, where they were turned back."""
 
-    Raises:
-        UsageError: the folder can't be made.
-    """
-    base = (home or state_dir()) / "preflight"
-    try:
-        private_dir(base)
-        number = max((int(name) for name in _ids(base)), default=0)
-        while True:
-            number += 1
-            path = base / f"{number:04d}"
-            try:
-                path.mkdir(mode=0o700)
-            except FileExistsError:
-                continue
-            return path.name, path
-    except OSError as error:
-        raise UsageError(f"{base}: can't be written ({error.strerror}); set TRUECALL_HOME") from None
+    probe: str
+    exchange: Exchange
+    verdict: Verdict
+    text: str | None = None
 
 
 def save_preflight(
-    report: Mapping[str, Any], *, redactor: Redactor | None = None, home: Path | None = None
+    report: Mapping[str, Any],
+    asked: Sequence[Asked] = (),
+    *,
+    redactor: Redactor | None = None,
+    home: Path | None = None,
 ) -> str:
     """Keeps a finished report that has no folder yet; returns its id. Nothing is left where that fails."""
-    ident, path = new_preflight(home)
+    path = new_place(Place.PREFLIGHT, home)
     try:
         with RunFolder(path, redactor=redactor) as folder:
-            folder.write(_REPORT, {**report, "id": ident})
+            for number, each in enumerate(asked, 1):
+                about: dict[str, Any] = {"texts": [each.text]} if each.text is not None else {}
+                folder.exchange(each.exchange, n=number, probe=each.probe, **about)
+                folder.append("verdict", {"n": number, "verdicts": [each.verdict]})
+            folder.write(_REPORT, {**report, "id": path.name})
     except BaseException:
         shutil.rmtree(path, ignore_errors=True)
         raise
-    return ident
+    return path.name
 
 
 def load_preflight(name: str | Path, *, home: Path | None = None) -> dict[str, Any]:
@@ -61,13 +57,14 @@ def load_preflight(name: str | Path, *, home: Path | None = None) -> dict[str, A
     Raises:
         InputError: there is none, or it can't be read.
     """
-    source = _preflight_path(str(name), (home or state_dir()) / "preflight")
+    path = find_place(name, [Place.PREFLIGHT], home)
+    source = path / _REPORT if path.is_dir() else path
     try:
         if source.stat().st_size > _LARGEST_REPORT:
             raise InputError(f"{source}: too large for a report")
         value = msgspec.json.decode(source.read_bytes())
     except FileNotFoundError:
-        raise InputError(f"{name}: no preflight of that id and no such file") from None
+        raise InputError(f"{name}: no finished preflight of that id, and no such file") from None
     except OSError as error:
         raise InputError(f"{source}: can't be read ({error.strerror})") from None
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
@@ -79,18 +76,6 @@ def load_preflight(name: str | Path, *, home: Path | None = None) -> dict[str, A
 
 def latest_preflight(home: Path | None = None) -> str | None:
     """The id of the newest preflight that came to a report, or None."""
-    base = (home or state_dir()) / "preflight"
-    done = [name for name in _ids(base) if (base / name / _REPORT).is_file()]
+    base = (home or state_dir()) / Place.PREFLIGHT
+    done = [name for name in ids(Place.PREFLIGHT, home) if (base / name / _REPORT).is_file()]
     return max(done, key=int, default=None)
-
-
-def _preflight_path(name: str, base: Path) -> Path:
-    number = re.fullmatch(r"(?:preflight/)?(\d{1,9})", name)
-    if number:
-        return base / f"{int(number[1]):04d}" / _REPORT
-    path = Path(name).expanduser()
-    return path / _REPORT if path.is_dir() else path
-
-
-def _ids(base: Path) -> list[str]:
-    return [entry.name for entry in base.iterdir() if entry.name.isdecimal()] if base.is_dir() else []

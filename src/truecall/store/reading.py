@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import OrderedDict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import zstandard
 
 from truecall.errors import InputError
+from truecall.records import Exchange
 from truecall.store.files import blob_path
+
+_READ: Final = 16 << 20
+_read: OrderedDict[tuple[Path, str], bytes] = OrderedDict()
+"""Chains that were read last: the next turn's body goes on from one of them. At most ``_READ`` bytes."""
 
 _LARGEST = 1 << 30  # bytes of one blob that are read back
 
@@ -70,10 +76,53 @@ def whole(path: Path, value: Any) -> Any:
     return {key: whole(path, item) for key, item in value.items()}
 
 
+def exchange_of(path: Path, line: dict[str, Any], request_body: bytes | None = None) -> Exchange:
+    """The exchange of a log line, its bodies put back; one that was not kept is empty.
+
+    ``request_body``: that of a study's request, which its line only names (`truecall.store.history`).
+
+    Raises:
+        InputError: a blob is missing or damaged.
+        msgspec.ValidationError: the line is none of an exchange.
+    """
+    fields = {name: line[name] for name in Exchange.__struct_fields__ if name in line}
+    request = dict(fields.get("request") or {})
+    request["body"] = body_of(path, request.get("body")) if request_body is None else request_body
+    fields |= {"request": request, "body": body_of(path, fields.get("body"))}
+    return msgspec.convert(whole(path, fields), Exchange, builtin_types=(bytes,))
+
+
 def body_of(path: Path, stored: Any) -> bytes:
-    """The bytes of a body as its line has it; empty where it was not kept (see ``keep``)."""
-    if isinstance(stored, dict) and isinstance(stored.get("text"), str):
-        return str(stored["text"]).encode()
-    if isinstance(stored, dict) and isinstance(stored.get("blob"), str):
-        return read_blob(path, stored["blob"])
-    return b""
+    """The bytes of a body as its line has it; empty where it was not kept (see ``keep``).
+
+    Raises:
+        InputError: a blob is missing or damaged.
+    """
+    if isinstance(stored, str):
+        return stored.encode("utf-8", "replace")
+    if not isinstance(stored, dict):
+        return b""
+    if isinstance(stored.get("chain"), str):
+        rest = stored.get("rest")
+        parts = [body_of(path, part) for part in rest] if isinstance(rest, list) else []
+        return _chained(path, stored["chain"]) + b"".join(parts)
+    if isinstance(stored.get("text"), str):
+        return str(stored["text"]).encode("utf-8", "replace")
+    return read_blob(path, stored["blob"]) if isinstance(stored.get("blob"), str) else b""
+
+
+def _chained(path: Path, digest: str) -> bytes:
+    """The bytes that a chain of `truecall.store.chains` stands for, from its last link back to the first."""
+    parts: list[bytes] = []
+    last = digest
+    known: bytes | None = None
+    while digest and (known := _read.get((path, digest))) is None:
+        before, _, part = read_blob(path, digest).partition(b"\n")
+        parts.append(part)
+        digest = before.decode("latin-1")
+    data = (known or b"") + b"".join(reversed(parts))
+    _read[path, last] = data
+    _read.move_to_end((path, last))
+    while len(_read) > 64 or (sum(map(len, _read.values())) > _READ and len(_read) > 1):
+        _read.popitem(last=False)
+    return data

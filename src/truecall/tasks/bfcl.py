@@ -6,12 +6,13 @@ The data are the user's: ``$TRUECALL_BFCL`` (a folder with ``BFCL_v4_<category>.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from truecall.bfcl_rules import Uncheckable, check, undictify
+from truecall.bfcl_rules import Uncheckable, fault, undictify
 from truecall.errors import InputError, UsageError
 from truecall.records import Json
 from truecall.tasks.abstain import SingleTurn
@@ -24,7 +25,7 @@ CATEGORIES = (
     *("live_irrelevance", "live_relevance"),
 )
 _TYPES = {"dict": "object", "float": "number", "tuple": "array", "any": "string", "String": "string"}
-_LANGUAGES = {"javascript": "JavaScript", "java": "Java 8 SDK"}
+_SYNTAX = {"javascript": "JavaScript", "java": "Java 8 SDK"}  # "java" is in both names
 _UNFIT = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -82,29 +83,21 @@ class BfclInstance:
 
     def tools(self, variant: SchemaVariant) -> list[dict[str, Json]]:
         """BFCL's descriptions as JSON Schema, names as APIs allow them. ``rich`` is as ``terse`` here."""
-        language = next((name for key, name in _LANGUAGES.items() if key in self._category), "Python 3")
-        return [_offered(function, language, strict=variant == "strict") for function in self._functions]
+        return [
+            _offered(function, self._category, strict=variant == "strict") for function in self._functions
+        ]
 
     def start(self) -> SingleTurn:
-        judges = {"irrelevance": _none, "relevance": _some}
-        kind = "irrelevance" if self._category.endswith("irrelevance") else self._category.rpartition("_")[2]
-        return SingleTurn(judges.get(kind, partial(_checked, self)))
+        return SingleTurn(partial(_checked, self))
 
     def verdict(self, calls: Sequence[Call]) -> str | None:
         """ "" where the calls are right by BFCL's rules, else the first rule broken; None: they don't cover it."""
-        named = [undictify(self._functions, (call.name, call.arguments)) for call in calls]
+        sent = [(call.name, call.arguments) for call in calls]
+        named = [undictify(self._functions, call, self._category) for call in sent]
         try:
-            return check(self._functions, named, self._answer, self._category)
+            return fault(self._functions, named, self._answer, self._category)
         except Uncheckable:
             return None
-
-
-async def _none(calls: Sequence[Call]) -> bool:
-    return not calls
-
-
-async def _some(calls: Sequence[Call]) -> bool:
-    return bool(calls)
 
 
 async def _checked(instance: BfclInstance, calls: Sequence[Call]) -> bool | None:
@@ -119,27 +112,40 @@ def _texts(question: Json) -> list[str]:
     return [str(m.get("content", "")) for m in messages if isinstance(m, dict)]
 
 
-def _offered(function: dict[str, Json], language: str, *, strict: bool) -> dict[str, Json]:
+def _offered(function: dict[str, Json], category: str, *, strict: bool) -> dict[str, Json]:
     """A function as BFCL sends it: the language named in its description; Java and JavaScript types as text."""
-    schema = as_json_schema(function.get("parameters") or {"type": "dict", "properties": {}})
-    if language != "Python 3":
-        schema["properties"] = {
-            name: {
-                "type": "string",
-                "description": f"{value.get('description', '')} This is {language} {value.get('type', '')} type "
-                "parameter in string representation.",
-            }
-            for name, value in schema.get("properties", {}).items()
-        }
+    parameters = function.get("parameters") or {"type": "dict", "properties": {}}
+    syntax = next((name for key, name in _SYNTAX.items() if key in category), "Python 3")
+    if syntax != "Python 3":
+        word = syntax.partition(" ")[0]
+        told = {name: _in_text(value, word) for name, value in parameters.get("properties", {}).items()}
+        parameters = {**parameters, "properties": told}
+    schema = as_json_schema(parameters)
     made: dict[str, Json] = {
         "name": _UNFIT.sub("_", str(function.get("name", ""))),
-        "description": f"{function.get('description', '')} Note that the provided function is in {language} syntax.",
+        "description": f"{function.get('description', '')} Note that the provided function is in {syntax} syntax.",
         "parameters": schema,
     }
     if strict:
         made["strict"] = True
         schema["additionalProperties"] = False
     return {"type": "function", "function": made}
+
+
+def _in_text(value: dict[str, Json], language: str) -> dict[str, Json]:
+    """A parameter whose literal stands in text, described as BFCL describes it."""
+    kind = value.get("type")
+    what = (
+        f"parameter can be of any type of {language} object" if kind == "any"
+        else f"is {language} {kind} type parameter"
+    )  # fmt: skip
+    said = f"{value.get('description', '')} This {what} in string representation."
+    if inner := value.get("items"):
+        said += f" The list elements are of type {inner['type']}; they are not in string representation."
+    if members := value.get("properties"):
+        said += " The dictionary entries have the following schema; they are not in string representation. "
+        said += json.dumps(members)
+    return {"type": "string", "description": said}
 
 
 def as_json_schema(schema: Json) -> Any:

@@ -28,7 +28,7 @@ _USER: Final = {"role": "user", "content": "Please do it."}
 _WORKER: Final = Path(__file__).with_name("rendering.py")
 
 
-class Asked(Record, frozen=True):
+class Asked(Record, frozen=True, omit_defaults=False):
     """What a template asks for. ``dialect`` None: nothing that is known; ``fault`` says why it does not render.
 
     ``tools``: whether the tools' names stand in the prompt. ``writes``: what it writes for each of the calls given, as

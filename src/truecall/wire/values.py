@@ -145,7 +145,7 @@ def plain(value: Json) -> Json:
 def _scrub(value: Json) -> Json:
     if isinstance(value, str):
         return join((value,))
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [_scrub(item) for item in value]
     if isinstance(value, dict):
         return {join((key,)): _scrub(item) for key, item in value.items()}

@@ -147,10 +147,19 @@ def _credits(report: Report) -> str:
                 where.add(run.model)
     if not malformed and not errors:
         return ""
-    parts = [f"{malformed} unread calls"] * bool(malformed) + [f"{errors} stored request errors"] * bool(
-        errors
-    )
-    return f"{' and '.join(parts)} were credited as abstentions ({', '.join(sorted(where))})."
+    counts = ((malformed, _UNREAD), (errors, _STORED_ERROR))
+    told = " and ".join(_counted(count, names) for count, names in counts if count)
+    credited = "was credited as an abstention" if malformed + errors == 1 else "were credited as abstentions"
+    return f"{told} {credited} ({', '.join(sorted(where))})."
+
+
+_UNREAD = ("unread call", "unread calls")
+_STORED_ERROR = ("stored request error", "stored request errors")
+_IN_TEXT = ("call left in the text", "calls left in the text")
+
+
+def _counted(count: int, names: tuple[str, str]) -> str:
+    return f"{count} {names[count != 1]}"
 
 
 def _nothing(report: Report) -> str:
@@ -184,20 +193,22 @@ def _run_findings(run: RunAudit) -> list[str]:
     for category in run.gated:
         states = category.credited.states if category.credited else {}
         if is_irrelevance(category.category):
-            for state, what in (("MALFORMED", "unread calls"), ("SERVING_ERROR", "stored request errors")):
+            for state, what in (("MALFORMED", _UNREAD), ("SERVING_ERROR", _STORED_ERROR)):
                 if states.get(state):
-                    out.append(f"{states[state]} {what} credited in {category.category} of {run.model}")
+                    told = _counted(states[state], what)
+                    out.append(f"{told} credited in {category.category} of {run.model}")
     if run.weighed.reading == "lost":
         out.append(
             f"{run.weighed.empty} empty irrelevance results of {run.model}: the signature of lost calls"
         )
     for found in run.categories:
         for outcome, what in (
-            (Outcome.REQUEST_FAILED, "failed requests stored as results"),
-            (Outcome.IN_TEXT, "calls left in the text"),
+            (Outcome.REQUEST_FAILED, _STORED_ERROR),
+            (Outcome.IN_TEXT, _IN_TEXT),
         ):
             if found.outcomes.get(outcome):
-                out.append(f"{found.outcomes[outcome]} {what} in {found.category} of {run.model}")
+                told = _counted(found.outcomes[outcome], what)
+                out.append(f"{told} in {found.category} of {run.model}")
         harness = _by_harness(found)
         if harness:
             out.append(

@@ -256,7 +256,7 @@ def _right(
         return None, None
     try:
         fault = bfcl_rules.check(tools, whole, answer, name)
-        repaired = [undictify(tools, call) for call in whole]
+        repaired = [undictify(tools, call, name) for call in whole]
         return bfcl_rules.check(tools, repaired, answer, name) == "" or fault == "", fault
     except Uncheckable:
         return None, None

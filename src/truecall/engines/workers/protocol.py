@@ -11,6 +11,7 @@ with items ``[parser, text, tools id, cuts]``, and for each item one line, in or
     [seconds, calls, content]          calls: [[name, arguments as the engine would send them], ...]
     [seconds, null, "Type: message"]   the parser raised: a result like any other
     [0, null, ""]                      this parser has no way of streaming
+    [seconds, null, ["reason"]]        the parser never saw this text (`Unasked`)
 
 ``cuts`` null: the text is parsed whole; else it is streamed in the pieces between these places. ``seconds`` is the
 parser's own time, on the wall or (``cpu``) of the processor. Lines leave a few milliseconds' worth at a time, with
@@ -37,6 +38,10 @@ Streamed = Callable[[str, Sequence[str], list[Any]], Parsed]
 _HOLD = 0.004  # seconds that an answer may wait for others
 _HOLD_BYTES = 1 << 16
 _BLOCKED = ("socket.connect", "socket.getaddrinfo", "socket.sendto", "socket.sendmsg", "socket.gethostbyname")
+
+
+class Unasked(Exception):
+    """The parser could not be made to read this text: nothing is known of it."""
 
 
 def _own_channel() -> int:
@@ -142,6 +147,8 @@ class _Server:
                 calls, content = self._whole(parser, text, tools)
             else:
                 calls, content = self._streamed(parser, _pieces(text, cuts), tools)
+        except Unasked as error:
+            return [self._clock() - started, None, [str(error)]]
         except Exception as error:
             said = f"{type(error).__name__}: {error}".split("\n")[0][:300]
             return [self._clock() - started, None, said or type(error).__name__]

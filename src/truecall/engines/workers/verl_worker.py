@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import inspect
 import logging
 import sys
 import types
@@ -55,6 +56,9 @@ class _Tokenizer:
 class _Parsers:
     def __init__(self, parser: Any, schema: Any) -> None:
         self._parser, self._schema = parser, schema
+        self._takes = (
+            len(inspect.signature(parser.extract_tool_calls).parameters) - 1
+        )  # old ones take no tools
         self._tokenizer = _Tokenizer()
         self._loop = asyncio.new_event_loop()
         asyncio.set_event_loop(self._loop)
@@ -78,8 +82,8 @@ class _Parsers:
         if self._held is None or self._held[0] is not tools:
             self._held = (tools, [self._tool(tool) for tool in tools])
         reader = self._parser.get_tool_parser(parser, self._tokenizer)
-        ids = self._tokenizer.encode(text)
-        content, calls = self._loop.run_until_complete(reader.extract_tool_calls(ids, self._held[1]))
+        given = (self._tokenizer.encode(text), self._held[1])[: self._takes]
+        content, calls = self._loop.run_until_complete(reader.extract_tool_calls(*given))
         return [[call.name, call.arguments] for call in calls], content
 
 

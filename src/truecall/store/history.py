@@ -9,7 +9,7 @@ message once. `Bodies` puts a body together again.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ import msgspec
 
 from truecall.errors import InputError
 from truecall.records import Json
-from truecall.store import read_log, whole
+from truecall.store.reading import read_log, whole
 
 _encode = msgspec.json.Encoder().encode
 
@@ -59,6 +59,34 @@ def fields_digest(fields: dict[str, Json]) -> str:
     return hashlib.sha256(_encode(fields)).hexdigest()[:32]
 
 
+Piece = Callable[[str], dict[str, Any]]
+"""The log line, ``intent`` or ``fields``, of a digest; {} where the log has none."""
+
+
+def body_of_ref(path: Path, ref: dict[str, Any], piece: Piece) -> dict[str, Json]:
+    """The body of a request: fields, messages, and the fields that truecall added for evidence.
+
+    ``ref``: what its exchange says of it.
+
+    Raises:
+        InputError: the log lacks a part of it.
+    """
+    parts: list[list[Json]] = []
+    head = ref.get("head", "")
+    while head:
+        step = piece(head)
+        if not isinstance(step.get("messages"), list):
+            raise InputError(f"{path}: the messages of a request are missing from the log")
+        parts.append(step["messages"])
+        head = step.get("prev", "")
+    fields = piece(ref.get("fields", "")).get("fields")
+    if not isinstance(fields, dict):
+        raise InputError(f"{path}: the fields of a request are missing from the log")
+    messages = [message for part in reversed(parts) for message in part]
+    body: dict[str, Json] = whole(path, {**fields, "messages": messages, **(ref.get("evidence") or {})})
+    return body
+
+
 class Bodies:
     """The request bodies of a run folder, by what an exchange's ``request.body`` says of them.
 
@@ -67,31 +95,13 @@ class Bodies:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._steps: dict[str, tuple[str, list[Json]]] = {}
-        self._fields: dict[str, dict[str, Json]] = {}
+        self._pieces: dict[str, dict[str, Any]] = {}
         for line in read_log(path):
-            if line.get("kind") == "intent" and isinstance(line.get("messages"), list):
-                self._steps.setdefault(line["head"], (line["prev"], line["messages"]))
+            if line.get("kind") == "intent" and "head" in line:
+                self._pieces.setdefault(line["head"], {name: line.get(name) for name in ("prev", "messages")})
             elif line.get("kind") == "fields":
-                self._fields.setdefault(line["digest"], line["fields"])
+                self._pieces.setdefault(line["digest"], {"fields": line["fields"]})
 
     def body(self, ref: dict[str, Any]) -> dict[str, Json]:
-        """The body of a request: fields, messages, and the fields that truecall added for evidence.
-
-        Raises:
-            InputError: the log lacks a part of it.
-        """
-        parts: list[list[Json]] = []
-        head = ref.get("head", "")
-        while head:
-            step = self._steps.get(head)
-            if step is None:
-                raise InputError(f"{self._path}: the messages of a request are missing from the log")
-            parts.append(step[1])
-            head = step[0]
-        fields = self._fields.get(ref.get("fields", ""))
-        if fields is None:
-            raise InputError(f"{self._path}: the fields of a request are missing from the log")
-        messages = [message for part in reversed(parts) for message in part]
-        body: dict[str, Json] = whole(self._path, {**fields, "messages": messages, **ref.get("evidence", {})})
-        return body
+        """See `body_of_ref`."""
+        return body_of_ref(self._path, ref, lambda digest: self._pieces.get(digest, {}))

@@ -1,0 +1,109 @@
+"""``truecall report``: results as a page, as Markdown, as CSV, and as figures for a paper."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from truecall.cli import screen
+from truecall.errors import UsageError
+
+if TYPE_CHECKING:
+    from truecall.report.data import ReportData
+
+_PAGE = Path("report.html")
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.command("report")
+@click.argument("results", nargs=-1, required=True, metavar="RUN…")
+@click.option("-o", "--output", "page", type=_FILE, metavar="FILE", help="The page [report.html].")
+@click.option("--md", type=_FILE, metavar="FILE", help="The same as Markdown.")
+@click.option("--csv", "table", type=_FILE, metavar="FILE", help="Every number, one a line.")
+@click.option(
+    "--figures",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Every figure as SVG and PDF, for a paper.",
+)
+@click.option(
+    "--share", is_flag=True, help="Mask prompts, values, addresses and paths; keep markup and verdicts."
+)
+def report_command(
+    results: tuple[str, ...],
+    page: Path | None,
+    md: Path | None,
+    table: Path | None,
+    figures: Path | None,
+    share: bool,
+) -> int:
+    """Make one page of results: runs, recorded runs, preflights, scans, audits, replays, matrices.
+
+    RUN is a run folder or its id (0007, preflight/0007), a scan's saved result, an audit.lock, or what audit, replay,
+    matrix or preflight print with --json. Several stand on one page; runs, and preflights, are also held against each
+    other. Page and figures need the extra: pip install 'truecall[report]'.
+    """
+    from truecall.report.reading import load
+
+    if page is None and not (md or table or figures):
+        page = _PAGE
+    if page or figures:
+        _need_charts()
+    report = load(results, share=share, say=screen.say)
+    written = _write(report, page, md, table, figures)
+    for section in report.sections:
+        state = f"{section.state.word}: " if section.state else ""
+        screen.out(screen.visible(f"{state}{section.answer}"))
+    screen.say(f"written: {', '.join(written)}")
+    return 0
+
+
+def _need_charts() -> None:
+    """Raises UsageError where the libraries that draw are not installed."""
+    from importlib.util import find_spec
+
+    if find_spec("altair") is None or find_spec("vl_convert") is None:
+        raise UsageError(
+            "the page and its figures need two more packages: pip install 'truecall[report]' (--md and --csv do not)"
+        )
+
+
+def _write(
+    report: ReportData, page: Path | None, md: Path | None, table: Path | None, figures: Path | None
+) -> list[str]:
+    written, pictures = [], {}
+    if figures is not None:
+        from truecall.report.files import write_figures
+
+        paths = write_figures(report, figures)
+        start = (md or Path()).parent
+        pictures = {key: Path(os.path.relpath(path, start)).as_posix() for key, path in paths.items()}
+        written.append(f"{figures} ({len(paths)} figures, SVG and PDF)")
+    if page is not None:
+        from truecall.report.html import page as made
+
+        written.append(_text(page, made(report)))
+    if md is not None:
+        from truecall.report.markdown import markdown
+
+        written.append(_text(md, markdown(report, pictures)))
+    if table is not None:
+        from truecall.report.table import table as numbers
+
+        written.append(_text(table, numbers(report)))
+    return written
+
+
+def _text(path: Path, text: str) -> str:
+    from truecall.report.words import size
+    from truecall.store import write_private
+
+    data = text.encode("utf-8", "backslashreplace")
+    try:
+        write_private(path, data)
+    except OSError as error:
+        raise UsageError(f"{path}: can't be written ({error.strerror})") from None
+    return f"{path} ({size(len(data))})"
