@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -157,12 +158,63 @@ def test_what_was_taken_in_is_checked_again(made: Path, tmp_path: Path) -> None:
         folders.load(made)
 
 
-def test_a_protocol_that_was_changed_afterwards_is_refused(made: Path) -> None:
-    key = json.loads((made / "key.json").read_text())
+def _protocol(key: Any) -> None:
     key["protocol"]["adjudication"] = "The detector is right."
+
+
+def _stratum(key: Any) -> None:
+    key["items"][0]["text"]["stratum"] = "none"
+
+
+def _population(key: Any) -> None:
+    key["population"]["groups"]["m"]["none"] = 60_000
+
+
+def _item(key: Any) -> None:
+    del key["items"][0]
+
+
+def _seal(key: Any) -> None:
+    del key["sha256"]
+
+
+@pytest.mark.parametrize("change", [_protocol, _stratum, _population, _item, _seal])
+def test_a_key_that_was_changed_afterwards_is_refused(made: Path, change: Callable[[Any], None]) -> None:
+    key = json.loads((made / "key.json").read_text())
+    change(key)
     write(made / "key.json", key)
-    with pytest.raises(InputError, match="was changed"):
+    with pytest.raises(InputError, match=r"key\.json: was changed"):
         folders.load(made)
+
+
+def test_what_a_file_says_is_cut_short_in_an_error(made: Path, tmp_path: Path) -> None:
+    file = saved(key_of(made), "ann", as_detector)
+    first = {**file["answers"][0], "call": "x" * 1_000_000}
+    for strange in ({**file, "annotator": "x" * 1_000_000}, {**file, "answers": [first]}):
+        with pytest.raises(InputError) as caught:
+            folders.add(made, [write(tmp_path / "ann.json", strange)])
+        assert len(str(caught.value)) < 1000
+
+
+def test_a_full_disk_takes_in_all_files_or_none(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = key_of(made)
+    files = [write(tmp_path / f"{name}.json", saved(key, name, as_detector)) for name in ("ann", "bob")]
+    written: list[Path] = []
+
+    def full(path: Path, data: bytes) -> None:
+        if written:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        written.append(path)
+        path.write_bytes(data)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(folders, "write_private", full)
+        with pytest.raises(UsageError, match=r"can't be written \(No space left"):
+            folders.add(made, files)
+    assert written and folders.load(made).waiting == ["ann", "bob"]
+    folders.add(made, files)
 
 
 def test_a_folder_that_holds_something_is_left_alone(made: Path, tmp_path: Path) -> None:
@@ -223,6 +275,20 @@ def test_the_adjudication_holds_to_the_answers_that_it_followed_from(made: Path,
     write(made / "answers" / "bob.json", saved(key, "bob", as_detector))
     with pytest.raises(InputError, match="not the file that the adjudication followed from"):
         folders.load(made)
+
+
+def test_an_adjudication_that_was_changed_is_refused(made: Path, tmp_path: Path) -> None:
+    _adjudicated(made, tmp_path)
+    found = json.loads((made / "adjudication.json").read_text())
+    write(made / "adjudication.json", {**found, "controls": []})
+    with pytest.raises(InputError, match=r"adjudication\.json: was changed"):
+        folders.load(made)
+
+
+def test_an_adjudicator_without_a_pack_is_not_heard(made: Path, tmp_path: Path) -> None:
+    anns = {**saved(key_of(made), "ann", as_detector), "annotator": "cleo"}
+    with pytest.raises(InputError, match="and was made with ann's pack"):
+        folders.add(made, [write(tmp_path / "cleo.json", anns)])
 
 
 def test_adjudication_waits_for_all_annotators(made: Path) -> None:

@@ -134,6 +134,8 @@ def test_published_schema_is_up_to_date() -> None:
         (["status", "."], "is no annotation"),
         (["add", ".", "nowhere.json"], "is no annotation"),
         (["export", "nowhere"], "is no annotation"),
+        (["export", "nowhere", "--json", "--csv"], "one of them"),
+        (["make", "LOG", "-o", "OUT", "--annotators", "a/b,c"], "letters, digits"),
     ],
 )
 def test_a_mistake_is_one_line_and_exit_2(
@@ -157,3 +159,14 @@ def test_text_of_a_log_does_not_become_a_formula(
     execute(["annotate", "export", "work", "--csv"])
     places = [row["place"] for row in csv.DictReader(io.StringIO(read()[0]))]
     assert places and all(place.startswith("'=") for place in places)
+
+
+def test_a_log_that_is_named_twice_is_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: Read
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    log = write_log(tmp_path / "a.jsonl", {"tight": 3, "none": 2})
+    (tmp_path / "link.jsonl").symlink_to(log)
+    assert execute(["annotate", "make", "a.jsonl", str(log), "link.jsonl", ".", "-o", "my work"]) == 0
+    out, err = read()
+    assert "5 texts drawn from 5 turns" in out and "truecall annotate add 'my work' FILE" in err

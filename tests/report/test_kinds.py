@@ -19,6 +19,7 @@ from truecall.report.reading import load
 
 HERMES = Path(truecall.__file__).parent / "data" / "hermes.jinja"
 PREFLIGHT = Path(__file__).parent / "preflight.json"
+"""A real report on the embedded engine with its own template; its address was replaced."""
 
 
 @pytest.fixture

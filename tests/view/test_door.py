@@ -129,6 +129,8 @@ async def test_a_taken_port_is_told_in_one_line(tmp_path: Path) -> None:
         Shelf([str(study_folder(tmp_path / "run", 5))]) as shelf,
     ):
         port = taken.getsockname()[1]
-        with pytest.raises(UsageError, match=f"port {port}"):
+        with pytest.raises(
+            UsageError, match=rf"^port {port}: can't be listened on \(Address already in use\); give"
+        ):
             async with serving(shelf, port):
                 pass

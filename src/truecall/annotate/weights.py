@@ -40,7 +40,7 @@ def recall(cells: Sequence[Cell]) -> Estimate:
 
 
 def rate(cells: Sequence[Cell]) -> Estimate:
-    """The share of all turns that are a yes: sum N p / sum N."""
+    """The share of the strata's turns that are a yes: sum N p / sum N."""
     return _weighted(cells, lambda yes, no: (yes + no) / sum(cell.size for cell in cells), falls=False)
 
 

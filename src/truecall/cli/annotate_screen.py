@@ -29,7 +29,8 @@ def made(key: Key) -> None:
         for name in STRATA
         if key.population.size(name)
     )
-    _say(f"{len(key.items)} texts drawn from {key.population.turns:,} turns: {drawn}")
+    texts, turns = len(key.items), key.population.turns
+    _say(f"{texts} text{'s' * (texts != 1)} drawn from {turns:,} turn{'s' * (turns != 1)}: {drawn}")
     _left_out(key.population.left_out)
     if key.population.bad:
         _say(f"{key.population.bad:,} entries could not be read")
@@ -127,7 +128,7 @@ def _axis(title: str, numbers: AxisNumbers) -> None:
         )
     _say(f"  precision    {_estimate(numbers.precision)}")
     _say(f"  recall       {_estimate(numbers.recall)}")
-    _say(f"  rate         {_estimate(numbers.rate)} of all turns")
+    _say(f"  rate         {_estimate(numbers.rate)} of the turns that can be read")
     for one in numbers.calibrated:
         _say(f"  calibrated   {one.group}, {one.stratum}: {one.turns:,} → {_count(one.estimate)}")
 

@@ -11,6 +11,7 @@ import msgspec
 
 from truecall.cli import screen
 from truecall.cli.screen import visible
+from truecall.report.words import size
 
 if TYPE_CHECKING:
     from truecall.scan.summary import Numbers, Rate, Report
@@ -41,7 +42,7 @@ def show(report: Report) -> None:
     kinds = ", ".join(f"{name} ×{n:,}" for name, n in report.sources.items()) or "nothing"
     out(
         screen.plain(
-            f"{kinds} · {report.files:,} files · {_size(report.bytes)} · {report.total.turns:,} turns"
+            f"{kinds} · {report.files:,} files · {size(report.bytes)} · {report.total.turns:,} turns"
         )
     )
     out()
@@ -172,12 +173,3 @@ def _example(example: Example) -> None:
 def _place(place: Any) -> str:
     where = f":{place.line}" if place.line else f" at byte {place.offset}" if place.offset is not None else ""
     return f"{place.file}{where}" + (f" {place.entry}" if place.entry else "")
-
-
-def _size(n: int) -> str:
-    value = float(n)
-    for unit in ("B", "kB", "MB", "GB"):
-        if value < 1000:
-            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
-        value /= 1000
-    return f"{value:.1f} TB"

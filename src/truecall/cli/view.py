@@ -37,7 +37,7 @@ def view_command(runs: tuple[str, ...], port: int, no_browser: bool) -> None:
         shelf = Shelf(runs, bar.update)
     with shelf:
         turns = sum(run.index.count() for run in shelf.runs.values())
-        screen.say(f"{turns:,} turns in {time.monotonic() - began:.1f} s")
+        screen.say(f"{turns:,} turn{'s' * (turns != 1)} in {time.monotonic() - began:.1f} s")
         try:
             asyncio.run(_serve(shelf, port, browser=not no_browser))
         except KeyboardInterrupt:  # asked to stop: the normal end

@@ -47,7 +47,7 @@ _ALL: Final = (
         version="0.5.23",
         parsers=44,
         megabytes=271,
-        seconds=60,
+        seconds=57,
         bare=("sglang=={version}",),
         full=(*("msgspec", "openai", "orjson", "partial-json-parser", "regex", "pydantic", "jsonschema"),),
     ),

@@ -101,7 +101,7 @@ def _arm(
         "wire": endpoint.api,
         "condition": msgspec.structs.asdict(arm.factors),
         "task": arm.task,
-        "sampling": msgspec.structs.asdict(study.sampling),
+        "sampling": {k: v for k, v in msgspec.structs.asdict(study.sampling).items() if v != {}},
         "seeds": list(seeds_of(study, task)),
         "sampling_seeds": [s for s in study.samples() if s is not None] or None,
         "prompts": hashed({**prompts.texts(), **msgspec.structs.asdict(arm.factors)}),
@@ -123,9 +123,10 @@ def _arm(
 def policy(study: Study, arm: Arm) -> str:
     """What ends an episode, in words."""
     limits = study.limits
+    reminders = f"{limits.nudges} reminder" + ("" if limits.nudges == 1 else "s")
     return (
         f"{limits.loops}: a loop is the same call {limits.repeats} times, or {limits.idle} calls without progress; "
-        f"at most {arm.turns} turns; {limits.nudges} reminders"
+        f"at most {arm.turns} turns; {reminders}"
     )
 
 

@@ -35,6 +35,7 @@ WHOLE: Final = frozenset({"seed"})
 """Columns of whole numbers."""
 _JUDGED: Final = frozenset({"emission", "delivery", "uptake", "cause", "tier", "rule"})
 _LONGEST: Final = 1000  # characters of a search
+_MOST: Final = 100  # values that are looked for: each link on the page holds them all
 
 
 class Query(Record, frozen=True):
@@ -85,12 +86,13 @@ class Query(Record, frozen=True):
 def read(pairs: Iterable[tuple[str, str]]) -> Query:
     """The query that an address holds; what it says beyond that is left to others."""
     where: dict[str, tuple[str, ...]] = {}
-    text = ""
+    text, values = "", 0
     for name, value in pairs:
         if name == "text":
             text = value.strip()[:_LONGEST]
-        elif (name in FACETS or name in LINKED) and value not in where.get(name, ()):
+        elif values < _MOST and name in FACETS | LINKED and value not in where.get(name, ()):
             where[name] = (*where.get(name, ()), value)
+            values += 1
     return Query(where=where, text=text)
 
 

@@ -84,7 +84,7 @@ class Shelf:
                 run.index.refresh()
                 run.fault = ""
             except OSError as error:
-                run.fault = f"the log can't be read any more ({error.strerror})"
+                run.fault = f"log.jsonl can't be read any more ({error.strerror})"
             except (InputError, sqlite3.Error) as error:
                 run.fault = str(error)
 

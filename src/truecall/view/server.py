@@ -67,9 +67,8 @@ async def _listening(runner: web.AppRunner, port: int) -> int:
     try:
         await web.TCPSite(runner, "127.0.0.1", port).start()
     except OSError as error:
-        raise UsageError(
-            f"port {port}: can't be listened on ({error.strerror}); give another --port"
-        ) from None
+        why = os.strerror(error.errno) if error.errno else error  # asyncio's own text tells the address again
+        raise UsageError(f"port {port}: can't be listened on ({why}); give another --port") from None
     return int(runner.addresses[0][1])
 
 
