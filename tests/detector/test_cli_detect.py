@@ -52,8 +52,13 @@ def test_terminal_escapes_are_shown_not_sent(tmp_path: Path, capsys: pytest.Capt
 
 @pytest.mark.parametrize(
     ("tools", "said"),
-    [("[" * 200_000, "nested too deep"), ("{", "is no JSON"), ("3", "is no JSON list of tools")],
-    ids=["deep", "cut", "number"],
+    [
+        ("[" * 200_000, "nested too deep"),
+        ("{", "is no JSON"),
+        ("3", "is no JSON list of tools"),
+        ("[1, 2]", "entry 1 of the list is no tool"),
+    ],
+    ids=["deep", "cut", "number", "no tool in it"],
 )
 def test_bad_tools_are_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], tools: str, said: str

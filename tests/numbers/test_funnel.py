@@ -87,7 +87,7 @@ def test_under_three_episodes_there_is_no_interval(count: int) -> None:
     assert rate(found.per_seed) == 0.5
     for one in (found.per_seed, found.pooled):
         assert one.interval is None
-        assert "it takes 3" in one.reason
+        assert "of at least 3" in one.reason
     assert any(w.id == "no_interval" for w in numbers.warnings)
 
 

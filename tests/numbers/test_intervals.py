@@ -126,7 +126,7 @@ def test_under_three_units_there_is_no_interval(n: int) -> None:
     found = ratio([0.5, 1.0][:n])
     assert found.value is not None
     assert found.interval is None
-    assert "it takes 3" in found.reason
+    assert "of at least 3" in found.reason
 
 
 def test_no_units_no_number() -> None:

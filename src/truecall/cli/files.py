@@ -49,4 +49,7 @@ def read_tools(path: Path, option: str = "--tools") -> list[Any]:
     tools = value.get("tools") if isinstance(value, dict) else value
     if not isinstance(tools, list):
         raise InputError(f"{option} {path}: is no JSON list of tools, and no request that holds one")
+    for number, tool in enumerate(tools, 1):
+        if not isinstance(tool, dict):
+            raise InputError(f"{option} {path}: entry {number} of the list is no tool: {str(tool)[:60]!r}")
     return tools

@@ -74,35 +74,43 @@ def _need_charts() -> None:
 def _write(
     report: ReportData, page: Path | None, md: Path | None, table: Path | None, figures: Path | None
 ) -> list[str]:
-    written, pictures = [], {}
+    """All is made before anything is written: a fault on the way leaves nothing behind."""
+    drawn: dict[Path, bytes] = {}
+    texts: dict[Path, str] = {}
+    pictures: dict[int, str] = {}
     if figures is not None:
-        from truecall.report.files import write_figures
+        from truecall.report.files import drawn_figures
 
-        paths = write_figures(report, figures)
+        drawn, places = drawn_figures(report, figures)
         start = (md or Path()).parent
-        pictures = {key: Path(os.path.relpath(path, start)).as_posix() for key, path in paths.items()}
-        written.append(f"{figures} ({len(paths)} figures, SVG and PDF)")
+        pictures = {key: Path(os.path.relpath(path, start)).as_posix() for key, path in places.items()}
     if page is not None:
         from truecall.report.html import page as made
 
-        written.append(_text(page, made(report)))
+        texts[page] = made(report)
     if md is not None:
         from truecall.report.markdown import markdown
 
-        written.append(_text(md, markdown(report, pictures)))
+        texts[md] = markdown(report, pictures)
     if table is not None:
         from truecall.report.table import table as numbers
 
-        written.append(_text(table, numbers(report)))
+        texts[table] = numbers(report)
+    written = [_saved(path, text.encode("utf-8", "backslashreplace")) for path, text in texts.items()]
+    if figures is not None:
+        for path, data in drawn.items():
+            _saved(path, data)
+        written.append(f"{figures} ({len(pictures)} figures, SVG and PDF)")
     return written
 
 
-def _text(path: Path, text: str) -> str:
+def _saved(path: Path, data: bytes) -> str:
     from truecall.report.words import size
-    from truecall.store import write_private
+    from truecall.store import private_dir, write_private
 
-    data = text.encode("utf-8", "backslashreplace")
     try:
+        if path.parent.name and not path.parent.exists():
+            private_dir(path.parent)
         write_private(path, data)
     except OSError as error:
         raise UsageError(f"{path}: can't be written ({error.strerror})") from None

@@ -51,7 +51,7 @@ def worst(path: Path, mask: Mask, *, role: str | None = None, tools: Tools = lam
     try:
         block = _worst(path, mask, role, tools)
     except TruecallError as error:  # a damaged log: the numbers that could be read stand without it
-        block = Note(text=f"No examples: {error}", tone="warn")
+        block = Note(text=f"No examples: {mask.places(str(error))}", tone="warn")
     else:
         if not block.items:
             block = Note(text="No call was lost and no request failed: there is no example to show.")
@@ -112,7 +112,7 @@ def _example(row: TurnRow, turn: WholeTurn, mask: Mask, tools: Sequence[Json] | 
     text = evidence.text if evidence is not None else None
     found = detect(text, list(offered)) if text and tools and not turn.tools else turn.detection
     known = str(row.tier or (evidence.tier if evidence else EvidenceTier.NONE))
-    known += "".join(f"; {fault}" for fault in turn.faults)
+    known += "".join(f"; {mask.places(fault)}" for fault in turn.faults)
     return Example(
         title=_title(row),
         verdict=badges(row.emission, row.delivery, row.cause),

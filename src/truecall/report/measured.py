@@ -23,10 +23,11 @@ def measured(card: RunCard, arms: Sequence[ArmResult], mask: Mask) -> Part:
     shared = [name for name in same if cards[0].entry(name).origin != "unknown"]
     unknown = [name for name in same if name not in shared]
     rows: list[tuple[Cell, ...]] = [
-        (ENTRIES[name], value(cards[0].entry(name).value), cards[0].entry(name).origin) for name in shared
+        (ENTRIES[name], mask.places(value(cards[0].entry(name).value)), cards[0].entry(name).origin)
+        for name in shared
     ]
     rows += [
-        _parameter(name, cards) for name in dict.fromkeys(n for c in cards for n in (*c.sent, *c.sent_many))
+        _parameter(name, cards, mask) for name in dict.fromkeys(n for c in cards for n in (*c.sent, *c.sent_many))
     ]
     blocks: list[Block] = [
         _endpoints(card, mask),
@@ -37,7 +38,7 @@ def measured(card: RunCard, arms: Sequence[ArmResult], mask: Mask) -> Part:
         ),
     ]
     differing = [name for name in ENTRIES if name not in same and name not in _HIDDEN]
-    blocks.append(_arms(arms, differing))
+    blocks.append(_arms(arms, differing, mask))
     if unknown:
         named = ", ".join(ENTRIES[name] for name in unknown)
         blocks.append(Note(text=f"Unknown in every arm: {named}.", tone="warn"))
@@ -47,7 +48,7 @@ def measured(card: RunCard, arms: Sequence[ArmResult], mask: Mask) -> Part:
         )
     quarrels = [f"{name}: {q}" for name, found in card.quarrels.items() for q in found]
     if quarrels:
-        blocks.append(Bullets(items=tuple(f"Probed against declared: {q}" for q in quarrels)))
+        blocks.append(Bullets(items=tuple(f"Probed against declared: {mask.places(q)}" for q in quarrels)))
     return Part(title="What was measured", blocks=tuple(blocks))
 
 
@@ -56,12 +57,12 @@ def _text(card: Card, name: str) -> str:
     return f"{fact.origin} {value(fact.value)}"
 
 
-def _parameter(name: str, cards: Sequence[Card]) -> tuple[Cell, ...]:
+def _parameter(name: str, cards: Sequence[Card], mask: Mask) -> tuple[Cell, ...]:
     """A request parameter as it was sent, over all arms."""
     many = dict.fromkeys(text for c in cards for text in c.sent_many.get(name, ()))
     sent = dict.fromkeys(value(c.sent[name]) for c in cards if name in c.sent)
     some = "" if all(name in c.sent or name in c.sent_many for c in cards) else " (not in every arm)"
-    shown = ", ".join((*sent, *many))
+    shown = mask.places(", ".join((*sent, *many)))
     return f"sent: {name}", f"{shown if len(shown) <= 120 else shown[:119] + '…'}{some}", "as sent"
 
 
@@ -86,7 +87,7 @@ def _endpoints(card: RunCard, mask: Mask) -> Table:
     return Table(caption="Endpoints", columns=columns(*heads), rows=rows)
 
 
-def _arms(arms: Sequence[ArmResult], differing: Sequence[str]) -> Table:
+def _arms(arms: Sequence[ArmResult], differing: Sequence[str], mask: Mask) -> Table:
     factors = [
         f
         for f in dict.fromkeys(n for arm in arms for n in arm.arm.values)
@@ -97,7 +98,7 @@ def _arms(arms: Sequence[ArmResult], differing: Sequence[str]) -> Table:
         (
             arm.name,
             *(arm.arm.values.get(f, "") for f in factors),
-            *(_short(arm.card, name) for name in differing),
+            *(mask.places(_short(arm.card, name)) for name in differing),
         )
         for arm in arms
     )
@@ -110,12 +111,12 @@ def _short(card: Card, name: str) -> str:
     return f"{text[:19]}…" if text.startswith("sha256:") else text
 
 
-def checklists(card: RunCard, arms: Sequence[ArmResult]) -> Part:
+def checklists(card: RunCard, arms: Sequence[ArmResult], mask: Mask) -> Part:
     """The reporting checklist of the serving-confounds paper, filled in for every arm."""
     rows: list[tuple[Cell, ...]] = []
     for arm in arms:
         made = arm_card(arm, card.quarrels.get(arm.name, ()))
-        rows += [(arm.name, item.asks, _state(item), item.answer) for item in made.checklist]
+        rows += [(arm.name, item.asks, _state(item), mask.places(item.answer)) for item in made.checklist]
     table = Table(
         caption="What the paper “Measuring the Serving Stack Instead of the Model” asks to be reported",
         columns=columns(

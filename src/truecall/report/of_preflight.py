@@ -56,7 +56,7 @@ def section(report: Report, name: str, mask: Mask) -> Section:
     parts.append(Part(title="Probes", blocks=(_probes(report, mask),)))
     parts += _loopback([(name, report)])
     if report.changes:
-        parts.append(_changes(report))
+        parts.append(_changes(report, mask))
     return Section(
         kind="preflight",
         name=name,
@@ -115,7 +115,8 @@ def _measured(report: Report, mask: Mask) -> Part:
         if known.get("value") is None or known.get("origin") == "unknown":
             unknown.append(field.replace("_", " "))
         elif field not in ("model", "evidence_refused"):
-            rows.append((field.replace("_", " "), value(known["value"]), str(known.get("origin", ""))))
+            said = mask.places(value(known["value"]))
+            rows.append((field.replace("_", " "), said, str(known.get("origin", ""))))
     if endpoint.warm_up_seconds is not None:
         rows.append(("warm-up", f"{endpoint.warm_up_seconds:.1f} s", "measured"))
     heads = columns("entry", "value", "known by")
@@ -235,11 +236,11 @@ def _loopback(reports: Sequence[tuple[str, Report]]) -> list[Part]:
     return [Part(title="Dialect × parser", blocks=(figure, *notes))]
 
 
-def _changes(report: Report) -> Part:
+def _changes(report: Report, mask: Mask) -> Part:
     tones: dict[str, Tone] = {"fixed": "good", "new": "bad", "unchanged": "warn", "gone": "plain"}
     rows = tuple((counted(c), Badge(word=c.change, tone=tones[c.change])) for c in report.changes)
     table = Table(
-        caption=f"Against {report.compared_with}",
+        caption=f"Against {mask.places(str(report.compared_with))}",
         columns=columns("finding", "change"),
         rows=rows,
     )

@@ -120,7 +120,7 @@ def _measured(card: Mapping[str, Json], roles: Mapping[str, int], mask: Mask) ->
             if fact["origin"] == "unknown" or fact.get("value") is None:
                 unknown.append(field.replace("_", " "))
             elif field != "chat_template":
-                rows.append((field.replace("_", " "), value(fact["value"]), str(fact["origin"])))
+                rows.append((field.replace("_", " "), mask.places(value(fact["value"])), str(fact["origin"])))
         elif field in ("engine", "label") and fact:
             rows.append((field, str(fact), "probed"))
     heads = columns("entry", "value", "known by")

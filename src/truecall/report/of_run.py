@@ -41,7 +41,7 @@ def section(result: RunResult, name: str, mask: Mask) -> Section:
         parts += versus.predicted(result)
         parts += _loops(result.arms, mask)
         parts.append(worst(result.path, mask, tools=lambda row: _tools(result, row)))
-        parts.append(checklists(result.card, _done(result.arms)))
+        parts.append(checklists(result.card, _done(result.arms), mask))
     episodes = many(sum(view.numbers.episodes for view in views), "episode")
     turns = many(sum(view.numbers.turns for view in views), "turn")
     about = (study.description, many(len(result.arms), "arm"), episodes, turns)

@@ -129,7 +129,7 @@ def _section(name: str, mask: Mask, say: Say) -> _Made:
     path = _path(name)
     if path.is_dir():
         return _folder(path, mask)
-    shown = mask.path(name)
+    shown = mask.path(name, "result")
     data = _json(path, name)
     if data.get("kind") == "scan" and "tally" in data:
         return _Made(of_scan.section(saved.read(path), shown, mask))
@@ -166,7 +166,7 @@ def _path(name: str) -> Path:
 
 def _folder(path: Path, mask: Mask) -> _Made:
     name = name_of(path)
-    shown = mask.path(name) if name == str(path) else name
+    shown = mask.path(name, "result") if name == str(path) else name
     if (path / "card.json").is_file():
         card = _json(path / "card.json", name)
         if "study" in card:
@@ -182,7 +182,7 @@ def _folder(path: Path, mask: Mask) -> _Made:
 
 def _preflight(data: dict[str, Any], shown: str, mask: Mask, name: str) -> _Made:
     version = data.get("schema_version", 1)
-    if not isinstance(version, int) or version > PREFLIGHT_SCHEMA:
+    if isinstance(version, int) and version > PREFLIGHT_SCHEMA:
         raise InputError(f"{name}: written by a newer truecall (schema {version})")
     report = _as(Preflight, data, name)
     return _Made(of_preflight.section(report, shown, mask), preflight=report)
@@ -190,9 +190,11 @@ def _preflight(data: dict[str, Any], shown: str, mask: Mask, name: str) -> _Made
 
 def _json(path: Path, name: str) -> dict[str, Any]:
     try:
-        if path.stat().st_size > _LARGEST:
+        with path.open("rb") as file:  # what has no size of its own, a device say, may have no end
+            data = file.read(_LARGEST + 1)
+        if len(data) > _LARGEST:
             raise InputError(f"{name}: larger than any result of truecall's")
-        value = msgspec.json.decode(path.read_bytes())
+        value = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"))
     except OSError as error:
         raise InputError(f"{name}: can't be read ({error.strerror})") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

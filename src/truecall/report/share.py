@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from pathlib import PurePath
 from typing import Final
 
 from truecall.records import Json
@@ -11,6 +11,11 @@ from truecall.redact import shape, words_of_tools
 from truecall.store import shape_json
 
 KEPT_BACK: Final = "[kept back]"
+
+_PLACE: Final = re.compile(
+    r"\b[a-zA-Z][\w+.-]*://[^\s\"'<>]+"  # an address
+    r"|(?<![\w/\\.<])(?:~|[A-Za-z]:)?(?:[/\\][^\s/\\\"'<>,;:]+){2,}[/\\]?"  # a path from the root or home
+)
 
 
 class Mask:
@@ -21,6 +26,7 @@ class Mask:
 
     def __init__(self, on: bool = False) -> None:
         self.on = on
+        self._named: dict[str, str] = {}
 
     def text(self, text: str, tools: Iterable[Json] = (), *, keep: Iterable[str] = ()) -> str:
         """A text with the letters and digits of values replaced; markup, the tools' own words and ``keep`` stay."""
@@ -34,6 +40,10 @@ class Mask:
         """Where a server stands."""
         return KEPT_BACK if self.on and url else url
 
-    def path(self, path: str) -> str:
-        """A file: its own name alone."""
-        return PurePath(path).name if self.on else path
+    def path(self, path: str, word: str = "file") -> str:
+        """A file or folder: a number in place of its name, the same one wherever it comes again."""
+        return self._named.setdefault(path, f"{word} {len(self._named) + 1}") if self.on else path
+
+    def places(self, text: str) -> str:
+        """Our own words, or a fact of a card, without the addresses and paths in them."""
+        return _PLACE.sub(KEPT_BACK, text) if self.on else text

@@ -65,7 +65,7 @@ def _numbered(rows: Sequence[Sequence[Hashable]]) -> dict[Hashable, int]:
 def _without(value: float, n: int) -> Estimate | None:
     """The estimate where there can be no interval."""
     if n < FEWEST:
-        return Estimate(value=value, n=n, reason=f"no interval from {n} items: it takes {FEWEST}")
+        return Estimate(value=value, n=n, reason=f"no interval: {n} of at least {FEWEST} items")
     if value == 1:
         return Estimate(
             value=value, n=n, reason="no interval: no disagreement was seen, resampling can't show any"

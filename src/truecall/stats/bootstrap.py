@@ -104,7 +104,7 @@ def ratio(
         raise ValueError("each numerator needs a denominator above 0")
     value = float(above.sum() / below.sum())
     if n < FEWEST:
-        return Estimate(value=value, n=n, reason=f"no interval from {n} {unit}: it takes {FEWEST}")
+        return Estimate(value=value, n=n, reason=f"no interval: {n} of at least {FEWEST} {unit}")
     each = above / below
     if float(each.max() - each.min()) < _SAME:
         same = agreeing(float(each[0]), n, least=least, most=most)
