@@ -52,6 +52,9 @@ SHAPES: dict[str, Shape] = {
     "openers with payload": _repeat(OPEN),
     "openers with a brace": _repeat("<tool_call>{"),
     "openers of XML": _repeat("<function=get_weather>\n<parameter=city>\n"),
+    "XML values without their call's closer": _repeat(
+        "<function=get_weather>\n<parameter=city>\nx\n</parameter>\n<"
+    ),
     "openers of ReAct": _repeat("Action: get_weather\nAction Input: {"),
     "alternating fences": _repeat("```json\n{\n~~~\n"),
     "fence lines": _repeat("```\n"),

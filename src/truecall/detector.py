@@ -134,7 +134,7 @@ class Detector:
             return False
         if self._reasoning_open is not False and not any(0 <= r.end <= reading.start for r in sweep.regions):
             return False
-        return size - reading.end > _TAIL and all(draft.formed for draft in reading.drafts)
+        return size - reading.end > _TAIL and all(draft.formed and not draft.weak for draft in reading.drafts)
 
 
 _LOOK = 64

@@ -73,9 +73,26 @@ KNOWN = {
 
 def test_blind_set() -> None:
     """The set that somebody else labelled without the detector; its first result stands in the docs."""
-    path = HERE / "unseen.jsonl"
-    wrong = {row["id"]: why for row in rows(path) if (why := disagreement(row))}
+    wrong = {row["id"]: why for row in rows(HERE / "unseen.jsonl") if (why := disagreement(row))}
     assert set(wrong) == set(KNOWN), {k: v for k, v in wrong.items() if k not in KNOWN}
+
+
+# Texts of the second blind set that are still read otherwise, with the reason.
+OPEN = {
+    "v-package-scripts": "a package file whose name is a tool's and that lists arguments",
+    "v-xml-config": "a tool list in XML that looks like call tags",
+    "v-meeting-notes": "minutes with an Action and an Action Input",
+    "v-py-colon-args": "name(key: value) is a signature more often than a call",
+    "v-react-numbered": "Action 1: is no marker of the sweep",
+    "w-listing": "a list of tools in which one without parameters is written as a call of it",
+    "w-japanese": "an illustration whose polite verb is also that of acts",
+    "w-swapped-tags": "closer first, opener last: the call is read, and the opener as an attempt of its own",
+}
+
+
+def test_second_blind_set() -> None:
+    wrong = {row["id"]: why for row in rows(HERE / "unseen2.jsonl") if (why := disagreement(row))}
+    assert set(wrong) == set(OPEN), {k: v for k, v in wrong.items() if k not in OPEN}
 
 
 def test_openers_are_known_to_the_sweep() -> None:

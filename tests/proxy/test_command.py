@@ -55,6 +55,7 @@ async def test_the_commands_code_is_passed_on(tmp_path: Path, code: int) -> None
     assert got == code and json.loads(out)["choices"]
     assert "1 valid calls were lost by the server" in err and "1  valid/leaked" in err
     assert "lost      per conversation 100.0 % (no interval) (n = 1)" in err
+    assert err.splitlines()[-1] == "next: truecall view record/0001 · truecall report record/0001"
 
 
 async def test_surface_changes_what_the_command_gets(tmp_path: Path) -> None:
@@ -69,7 +70,7 @@ async def test_surface_changes_what_the_command_gets(tmp_path: Path) -> None:
 async def test_a_command_that_went_past_is_no_success(tmp_path: Path, code: int) -> None:
     got, _, err = await record(tmp_path, "--", sys.executable, "-c", f"raise SystemExit({code})")
     assert got == (code or 2)
-    assert "NOTHING CAME THROUGH THE PROXY" in err
+    assert "NOTHING CAME THROUGH THE PROXY" in err and "next:" not in err
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,16 @@ import json
 from pathlib import Path
 from typing import Any
 
+import aiohttp
+
 from tests.proxy.conftest import recording
 from tests.proxy.test_recording import ASK, KEPT, RESULT, post
-from tests.proxy.upstream import CALL, LEAK, Request, Writer, completion, say, whole
+from tests.proxy.upstream import CALL, LEAK, WEATHER, Request, Writer, completion, say, whole
 from truecall.funnel import Turn
 from truecall.proxy.conversations import Conversations
 from truecall.proxy.uptake import Uptakes, prefixes
 from truecall.records import Delivery, Emission, ToolCall, Uptake
+from truecall.store.index import open_index
 from truecall.wire import read_request
 
 SURFACED = Turn(emission=Emission.VALID, delivery=Delivery.SURFACED)
@@ -52,6 +55,18 @@ def test_a_retry_stands_for_the_failed_turn() -> None:
     found.add(3, chain("abc"), SURFACED, after=None, instead_of=2)
     (episode,) = found.episodes()
     assert [turn.delivery for turn in episode.turns] == [Delivery.SURFACED, Delivery.SURFACED]
+
+
+def test_a_retry_that_the_client_left_is_in_no_number() -> None:
+    found = Conversations()
+    found.add(1, chain("a"), LEAKED, after=None, instead_of=None)
+    found.left(2, instead_of=1)
+    assert found.episodes() == []
+    assert found.add(3, chain("a"), SURFACED, after=None, instead_of=2) == (1, 1)
+    assert found.add(4, chain("abc"), LEAKED, after=None, instead_of=None) == (1, 2)
+    found.left(5, instead_of=4)
+    assert found.add(6, chain("abcde"), SURFACED, after=None, instead_of=None) == (1, 2)
+    assert shapes(found) == [2]
 
 
 def test_old_conversations_are_closed_and_still_counted() -> None:
@@ -102,3 +117,44 @@ def test_answers_that_nobody_comes_back_to_are_forgotten() -> None:
         waiting.answered(number, same, (call,))
     ((number, uptakes),) = waiting.asked(view, prefixes(view.messages))
     assert number == 101 and uptakes == [Uptake.OBSERVED]  # the oldest that is remembered
+
+
+async def test_the_index_has_the_same_conversations(tmp_path: Path) -> None:
+    """Gone on with by words alone, retried at the start, asked twice, and answered more than once."""
+
+    async def answer(request: Request, writer: Writer) -> None:
+        body = completion("Which day?")
+        body["choices"] = [
+            {**body["choices"][0], "index": place} for place in range(request.json.get("n", 1))
+        ]
+        busy = request.json.get("busy") and len(upstream) == 0
+        upstream.append(request)
+        await say(writer, whole(json.dumps(body).encode(), status="503 Busy" if busy else "200 OK"))
+
+    upstream: list[Request] = []
+    user, said, more = (
+        {"role": role, "content": text} for role, text in (("user", "q"), ("assistant", "a"), ("user", "r"))
+    )
+    asked: list[dict[str, Any]] = [
+        {"messages": [user], "busy": 1},
+        {"messages": [user], "busy": 1},
+        {"messages": [user, said, more]},
+        {"messages": [more]},
+        {"messages": [user, said, more, said, more], "n": 2},
+    ]
+    async with recording(tmp_path, answer) as proxied, aiohttp.ClientSession() as session:
+        for body in asked:
+            whole_body = {"model": "m", "tools": [WEATHER], **body}
+            async with session.post(f"{proxied.url}/v1/chat/completions", json=whole_body) as response:
+                await response.read()
+    numbers = json.loads((tmp_path / "report.json").read_text())["numbers"]
+    with open_index(tmp_path) as index:
+        found = {row.key: (row.episode, row.position, row.attempts) for row in index.page()}
+        assert numbers["episodes"] == len(index.values("episode")) == 3
+    assert found == {
+        "2": ("1", 1, 2),
+        "3": ("1", 2, 1),
+        "4": ("4", 1, 1),
+        "5": ("1", 3, 1),
+        "5.1": ("5.1", 1, 1),
+    }

@@ -197,10 +197,14 @@ async def test_keep_none_keeps_no_text(tmp_path: Path) -> None:
 
 
 async def test_a_killed_recorder_is_replaced_and_nothing_is_lost(tmp_path: Path) -> None:
+    killed: list[int] = []
     async with recording(tmp_path) as proxied:
+        pen = proxied.pen  # type: ignore[attr-defined]
         for count in range(60):
             if count in (20, 40):
-                os.kill(proxied.pen.pid, signal.SIGKILL)  # type: ignore[attr-defined]
+                assert await until(lambda: pen.pid not in killed)  # the next one has been started
+                killed.append(pen.pid)
+                os.kill(killed[-1], signal.SIGKILL)
             await post(proxied, {**ASK, "count": count})
         assert await until(lambda: any("died" in alert for alert in proxied.alerts))  # type: ignore[attr-defined]
     numbers = [line["n"] for line in lines(tmp_path, "exchange")]

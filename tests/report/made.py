@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -98,37 +99,66 @@ def played(path: Path, mode: Mode, keep: Keep = "full", requests: int | None = N
     return path
 
 
+CALLED: dict[str, Any] = {
+    "role": "assistant",
+    "content": None,
+    "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}],
+}
+LEAKED: dict[str, Any] = {
+    "role": "assistant",
+    "content": '<tool_call>{"name": "f", "arguments": {}}</tool_call>',
+}
+DONE: dict[str, Any] = {"role": "tool", "tool_call_id": "c1", "content": "done"}
+
+
+class Passed(NamedTuple):
+    """An exchange of a recorded run. ``answers``: the choices; none: the server was busy."""
+
+    messages: Sequence[dict[str, Any]]
+    answers: Sequence[dict[str, Any]]
+    gone: bool = False
+
+
 def recorded(path: Path) -> Path:
     """A recorded conversation of three exchanges: a call whose result comes back, a leaked one, one more call."""
+    last = {**CALLED, "tool_calls": [{**CALLED["tool_calls"][0], "id": "c2"}]}
+    first = [user("go"), CALLED, DONE]
+    passed = [Passed(first[:1], [CALLED]), Passed(first, [LEAKED])]
+    record(path, [*passed, Passed([*first, LEAKED, user("go on")], [last])])
+    return path
+
+
+def user(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+def record(path: Path, passed: Sequence[Passed]) -> Judging:
+    """Writes and judges exchanges, as the recorder does."""
     parameters = {"type": "object", "properties": {}}
     tools = [{"type": "function", "function": {"name": "f", "parameters": parameters}}]
-    call = {"type": "function", "function": {"name": "f", "arguments": "{}"}}
-    answers: list[dict[str, Any]] = [
-        {"role": "assistant", "content": None, "tool_calls": [{"id": "c1", **call}]},
-        {"role": "assistant", "content": '<tool_call>{"name": "f", "arguments": {}}</tool_call>'},
-        {"role": "assistant", "content": None, "tool_calls": [{"id": "c2", **call}]},
-    ]
-    said: list[dict[str, Any]] = [{"role": "user", "content": "go"}]
     judging = Judging()
     with RunFolder(path) as folder:
         folder.write(
             "card.json", {"schema_version": 1, "upstream": f"{UPSTREAM}/v1", "swap": "none", "stack": None}
         )
-        for number, answer in enumerate(answers, 1):
-            body = {"model": "m", "choices": [{"index": 0, "message": answer, "finish_reason": "stop"}]}
+        for number, each in enumerate(passed, 1):
+            choices = [
+                {"index": place, "message": answer, "finish_reason": "stop"}
+                for place, answer in enumerate(each.answers)
+            ]
+            body = {"model": "m", "choices": choices} if choices else {"error": {"message": "busy"}}
             exchange = Exchange(
                 request=Request(
                     method="POST",
                     url=f"{UPSTREAM}/v1/chat/completions",
-                    body=msgspec.json.encode({"model": "m", "messages": said, "tools": tools}),
+                    body=msgspec.json.encode({"model": "m", "messages": each.messages, "tools": tools}),
                 ),
                 timing=Timing(started_at=float(number), total=0.1),
-                status=200,
+                status=200 if choices else 503,
                 headers=(("content-type", "application/json"),),
                 body=msgspec.json.encode(body),
             )
-            folder.exchange(exchange, n=number)
-            folder.append("verdict", concluded(judging.take(exchange, {"n": number})))
-            result = {"role": "tool", "tool_call_id": "c1", "content": "done"}
-            said += [answer, result if number == 1 else {"role": "user", "content": "go on"}]
-    return path
+            about: dict[str, Any] = {"n": number, "client_gone": each.gone}
+            folder.exchange(exchange, **about)
+            folder.append("verdict", concluded(judging.take(exchange, about)))
+    return judging

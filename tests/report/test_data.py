@@ -10,12 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests.audits.snapshots import BFCL, needs_published
-from tests.report.hostile import chat_log
-from tests.report.made import SECRET, crossed, played, recorded
+from tests.report.made import CALLED, DONE, LEAKED, SECRET, Passed, crossed, played, record, recorded, user
 from truecall.audits import lock, work
-from truecall.cli import execute
 from truecall.detector import detect
 from truecall.errors import InputError
+from truecall.funnel import measure
 from truecall.report.data import Badge, Bullets, Example, Examples, Figure, Note, ReportData, Table
 from truecall.report.markdown import markdown
 from truecall.report.reading import load
@@ -174,6 +173,36 @@ def test_a_recorded_run(tmp_path: Path) -> None:
     assert [e.title for e in examples(report)] == ["m · exchange 2 · turn 2"]
 
 
+def test_a_recorded_run_has_the_numbers_of_its_summary(tmp_path: Path) -> None:
+    other = {**CALLED["tool_calls"][0], "function": {"name": "f", "arguments": '{"x": 1}'}}
+    words = {"role": "assistant", "content": "Which day?"}
+    first, second, third = ([user(text)] for text in "qrs")
+    judging = record(
+        tmp_path / "rec",
+        [
+            Passed(first, []),  # busy, left, then answered: one turn
+            Passed(first, [CALLED], gone=True),
+            Passed(first, [CALLED]),
+            Passed([*first, CALLED, DONE], [words]),
+            Passed(second, [CALLED]),  # altered, then asked for two answers
+            Passed([*second, {**CALLED, "tool_calls": [other]}, DONE], [LEAKED, words]),
+            Passed([*first, CALLED, DONE, words, user("go on")], []),  # goes on by its words alone, and fails
+            Passed(third, [CALLED], gone=True),  # nobody waited for any answer
+        ],
+    )
+    numbers = measure(judging.conversations.episodes())
+    assert [p.episodes for p in numbers.positions] == [3, 2, 1]
+    [section] = load([str(tmp_path / "rec")]).sections
+    said = {(m.number, m.average): (m.low, m.high, m.k, m.unknown, m.n) for m in section.measures}
+    for number in numbers.numbers:
+        for average, rate in (("per seed", number.per_seed), ("pooled", number.pooled)):
+            assert said[number.name, average] == (rate.low, rate.high, number.yes, number.unknown, number.n)
+    for step in numbers.steps:
+        assert said[f"funnel: {step.name}", "count"][2:] == (step.k, step.unknown, step.n)
+    assert f"{numbers.request_errors} requests failed" in section.answer
+    assert {"By turn position", "Every instance behind the means"} <= {p.title for p in section.parts}
+
+
 def test_two_runs_are_held_against_each_other(stacks: Path, hostile: Path) -> None:
     report = load([str(stacks), str(hostile)])
     assert [s.kind for s in report.sections] == ["runs", "run", "run"]
@@ -262,23 +291,6 @@ def test_a_recorded_run_forces_nothing(tmp_path: Path) -> None:
     assert (emitted.k, emitted.n) == (3, 3)
     steps = next(b for p in section.parts for b in p.blocks if isinstance(b, Figure)).chart.grid().rows
     assert [row[1] for row in steps][-1] == "observed"  # nobody says whether anything was solved
-
-
-def test_a_shared_report_names_no_folder(tmp_path: Path) -> None:
-    folder = tmp_path / "secret-project"
-    folder.mkdir()
-    (folder / "notes.txt").write_text("no log")
-    log = chat_log(folder / "chats.jsonl")
-    saved = tmp_path / "scan.json"
-    assert execute(["scan", str(folder), "--by", "file", "-o", str(saved), "--fail-on", "never"]) == 0
-    assert str(log) in words(load([str(saved)]))
-    shared = words(load([str(saved)], share=True))
-    assert "chats.jsonl" in shared and "secret-project" not in shared
-    one, two = (str(played(folder / name / "run", "leaks")) for name in ("a", "b"))
-    both = load([one, two], share=True)
-    assert [s.name for s in both.sections] == ["", "run", "run (2)"]
-    assert len({m.group for s in both.sections for m in s.measures}) == 1
-    assert "secret-project" not in words(both)
 
 
 def test_a_factorial_is_shown_with_its_interaction(tmp_path: Path) -> None:

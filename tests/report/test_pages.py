@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -37,7 +38,8 @@ def made(*results: str, to: Path, options: tuple[str, ...] = ()) -> Path:
 
 
 @pytest.fixture(scope="module")
-def page(stacks: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def page(stacks: Path, hostile: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """``hostile`` is asked for, too: it has to be made before a browser's event loop runs."""
     return made(str(stacks), to=tmp_path_factory.mktemp("page") / "report.html")
 
 
@@ -51,6 +53,15 @@ def test_a_study_is_accessible(
     assert seen.faults() == []
     wide = seen.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
     assert wide <= 0  # wide tables and pictures scroll inside themselves
+    seen.close()
+
+
+def test_a_phone_shows_the_numbers_of_a_funnel_whole(chromium: Browser, page: Path) -> None:
+    seen = Watched.opened(chromium, size=PHONE)
+    seen.page.goto(page.as_uri())
+    sent = seen.page.locator("figure").first.locator("svg text").filter(has_text=re.compile(r"^\d+$")).first
+    box = sent.bounding_box()
+    assert box is not None and box["x"] + box["width"] < PHONE["width"] - 14
     seen.close()
 
 

@@ -1,4 +1,4 @@
-"""Real faults: the cases made after public reports, and a set that was labelled blind by somebody else."""
+"""Real faults: the cases made after public reports, and two sets that were labelled before anything was run on them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,11 @@ DELIVERIES = {
     "wrong_name": {"surfaced", "leaked", "erased", "mangled"},
     "reasoning_swallowed": {"leaked", "erased"},
 }
-ROWS = [(name, row) for name in ("dev_http.jsonl", "unseen_http.jsonl") for row in cases(name)]
+ROWS = [
+    (name, row)
+    for name in ("dev_http.jsonl", "unseen_http.jsonl", "unseen2_http.jsonl")
+    for row in cases(name)
+]
 IDS = [row["id"] for _, row in ROWS]
 
 # The label says what was true; the body does not show it.

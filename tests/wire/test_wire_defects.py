@@ -82,6 +82,8 @@ def test_names_in_pieces_and_names_repeated() -> None:
     assert calls(stream(tool(0, id="a", name="get_"), tool(0, name="weather"), tool(0, arguments=ARGS))) == [
         ("a", "get_weather", ARGS)
     ]
+    got = stream(tool(0, id="a", name="get_", arguments=""), tool(0, name="weather", arguments=ARGS))
+    assert calls(got) == [("a", "get_weather", ARGS)] and got.defects == ()
     got = stream(tool(0, id="a", name="f", arguments='{"x"'), tool(0, id="a", name="f", arguments=":1}"))
     assert calls(got) == [("a", "f", '{"x":1}')] and got.defects == ("name_repeated",)
     got = stream(tool(0, id="a", name="get"), tool(0, id="a", name="get_weather", arguments=ARGS))
@@ -223,6 +225,21 @@ def test_forms_of_content() -> None:
         [chunk({"content": "\ud83d"}), chunk({"content": "\ude00 \ud83d"}, "stop"), "[DONE]"], Api.OPENAI_CHAT
     )
     assert split.choices[0].content == "😀 \ufffd"
+
+
+def test_reasoning_details() -> None:
+    details = [
+        {"type": "reasoning.summary", "summary": "Hm. "},
+        {"type": "reasoning.encrypted", "data": "x"},
+        {"type": "reasoning.text", "text": "Yes."},
+        7,
+    ]
+    assert body({"content": "", "reasoning_details": details}).choices[0].reasoning == "Hm. Yes."
+    both = body({"content": "", "reasoning": "Hm.", "reasoning_details": details})
+    assert both.choices[0].reasoning == "Hm.", "the same text under two names"
+    got = stream(*({"reasoning_details": [entry]} for entry in details[::2]))
+    assert got.choices[0].reasoning == "Hm. Yes."
+    assert body({"content": "Hi", "reasoning_details": []}).choices[0].reasoning is None
 
 
 def test_index_gap() -> None:

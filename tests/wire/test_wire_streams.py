@@ -26,6 +26,8 @@ from truecall.records import Api, Response, ToolCall, Usage
 from truecall.wire import StreamReader, read
 from truecall.wire.sse import LineSplitter, PayloadParser, frame
 
+ARGUMENTS = '{"city": "Oslo"}'
+
 
 def pieces(api: str, parts: list[bytes]) -> Response:
     reader = StreamReader(api)
@@ -126,6 +128,24 @@ def test_a_responses_stream_without_its_finished_items_is_read_from_deltas() -> 
         ToolCall(name="get_weather", arguments='{"city": "Oslo"}', id="call_1"),
     )
     assert got.choices[0].content == "Looking." and not got.complete and "no_done" in got.defects
+
+
+def test_a_responses_stream_whose_text_comes_only_when_done() -> None:
+    event = {"type": "response.function_call_arguments.done", "output_index": 0, "arguments": ARGUMENTS}
+    item = {"type": "function_call", "call_id": "c", "name": "get_weather", "arguments": ""}
+    begin = {"type": "response.output_item.added", "output_index": 0, "item": item}
+    end = {"type": "response.completed", "response": {"status": "completed", "output": []}}
+    delta = {"type": "response.function_call_arguments.delta", "output_index": 0, "delta": ARGUMENTS}
+    for events in ([begin, event, end], [begin, delta, event, end]):
+        got = read([json.dumps(found) for found in events], Api.OPENAI_RESPONSES)
+        assert [call.arguments for call in got.choices[0].tool_calls] == [ARGUMENTS]
+
+
+def test_code_that_gemini_runs_is_text_of_the_model() -> None:
+    code = "print(default_api.get_weather(city='Oslo'))"
+    parts = [{"text": "So: "}, {"executableCode": {"language": "PYTHON", "code": code}}]
+    got = read({"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]}, Api.GEMINI)
+    assert got.choices[0].content == "So: " + code
 
 
 def test_a_cut_anthropic_input_stays_text() -> None:

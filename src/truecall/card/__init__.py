@@ -14,6 +14,7 @@ from truecall.card.card import (
 )
 from truecall.card.checklist import Item, checklist, render
 from truecall.card.drift import Change, Drift, Fingerprint, drift, fingerprint
+from truecall.card.words import in_words
 
 __all__ = [
     "ENTRIES",
@@ -33,6 +34,7 @@ __all__ = [
     "fingerprint",
     "from_stack",
     "hashed",
+    "in_words",
     "joined",
     "render",
     "sent_parameters",

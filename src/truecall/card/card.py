@@ -34,14 +34,13 @@ ENTRIES: Final = {
     "tools": "sha256 of the tool schemas",
     "harness_parser": "sha256 of the harness's own parser of text calls",
     "loop_policy": "what a loop does: stop or observe",
-    "predictions": "sha256 of the predictions, made before the first request",
     "truecall": "version of truecall",
     "detector": "version of the detector",
 }
 """All entries of a card, in order."""
 
 OPTIONAL: Final = frozenset(
-    {"gateway", "reasoning_parser", "launch_flags", "harness_parser", "sampling_seeds", "predictions"}
+    {"gateway", "reasoning_parser", "launch_flags", "harness_parser", "sampling_seeds"}
 )
 """Entries that may be unknown on a whole card: what does not show itself, or does not apply."""
 

@@ -11,6 +11,7 @@ from typing import Literal
 
 from truecall.card.card import ENTRIES, Card
 from truecall.card.drift import Drift
+from truecall.card.words import in_words
 from truecall.funnel import ArmNumbers, Number, Rate
 from truecall.records import Record
 from truecall.stats import Interval
@@ -55,7 +56,7 @@ def _entries(asks: str, card: Card, names: tuple[str, ...]) -> Item:
     said = []
     for name in names:
         fact = card.entry(name)
-        value = "unknown" if fact.origin == "unknown" else f"{fact.value} ({fact.origin})"
+        value = "unknown" if fact.origin == "unknown" else f"{in_words(fact.value)} ({fact.origin})"
         said.append(f"{ENTRIES[name]} {value}")
     missing = [name for name in names if name in card.missing]
     needed = [name for name in names if name in card.missing or card.entry(name).origin != "unknown"]

@@ -33,14 +33,17 @@ def judge(
 
     ``status``: the HTTP status; None where it is not known. ``body``: bytes, text, decoded JSON, or the list
     of a stream's payloads. ``tools``: the tool list that was offered, or None where it is not known (then
-    ``request`` is asked). ``request``: the request body, where known; tool_choice and max_tokens are read from
-    it. ``choice``: which of several sampled answers, by position; each can be judged, none speaks for the others.
+    ``request`` is asked). ``api``: how the body is read, unless it is plainly of another API. ``request``: the
+    request body, where known; tool_choice and max_tokens are read from it. ``choice``: which of several sampled
+    answers, by position; each can be judged, none speaks for the others.
 
     Source: DESIGN §2; the rules stand in docs/verdicts.md.
     """
     if isinstance(body, (int, float)):
         body = str(body)
     response = wire.read(body, api, status=status)
+    if not response.choices and response.error is None and (found := wire.sniff(body)) not in (None, api):
+        response = wire.read(body, found or api, status=status)  # the body is of another API than was said
     view = wire.read_request(dict(request), api) if request is not None else None
     if tools is None and view is not None:
         tools = view.tools
@@ -103,8 +106,10 @@ def judge_response(
     """Judge a response already read. Parameters as in ``judge`` and ``evidence.best``."""
     answer = response.choices[choice] if choice < len(response.choices) else None
     failed = status is not None and status >= 300
-    if answer is None and response.stream and response.error is None and not failed:
-        answer = Choice()  # a stream that ended without a word
+    signed = response.usage is not None or response.id or response.model  # by the API, with no choice in it
+    wordless = response.stream or (signed and not response.choices)
+    if answer is None and wordless and response.error is None and not failed:
+        answer = Choice()  # a stream that ended without a word, an answer without a choice
     turn = Turn(response, answer, tools, request, detokenized)
     if answer is None or failed:
         return judge_error(turn, status)

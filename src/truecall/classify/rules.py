@@ -83,7 +83,8 @@ RULES: Final = (
     _rule(
         "call.mangled.doubled",
         Part.STREAM,
-        "The same arguments (or name) stand twice in one call: a stream was put together wrongly.",
+        "The same arguments (or name, or the arguments' end) stand twice in one call, or an empty object beside "
+        "them: a stream was put together wrongly.",
         "sse-duplicate-args-chunk",
     ),
     _rule(
@@ -96,7 +97,8 @@ RULES: Final = (
         "call.mangled.cut",
         Part.STREAM,
         "The arguments are not whole: they end before their JSON does, and neither budget nor stream ended "
-        "there; or they lack the beginning that a prefill gave.",
+        "there; or they lack the beginning that a prefill gave, or never came in a stream though the tool "
+        "needs some.",
         "sse-hermes-lost-last-brace",
     ),
     _rule(
@@ -104,6 +106,12 @@ RULES: Final = (
         Part.PARSER,
         "The surfaced name carries markup, a prefix or the payload itself.",
         "http-glm52-name-with-tag",
+    ),
+    _rule(
+        "call.mangled.markup",
+        Part.PARSER,
+        "Markup of the dialect, a closing tag or control token, is left behind the arguments.",
+        "test:markup_behind_arguments",
     ),
     _rule(
         "call.mangled.nameless",

@@ -14,6 +14,7 @@ from truecall.classify.tools import emission
 from truecall.detector import detect
 from truecall.records import Emission, Json, Record, ToolCall, Violation
 from truecall.schema import Toolset
+from truecall.wire.calls import CallDraft
 from truecall.wire.values import plain
 
 _decode = json.JSONDecoder().raw_decode
@@ -68,8 +69,26 @@ def read(
             around = "call.mangled.nameless"
         elif call.index in shared:
             around = "call.mangled.concatenated"
-        out.extend(_entry(call, around, tools, offered, cut if place == last else None))
+        read_entry = _entry(call, around, tools, offered, cut if place == last else None)
+        out.extend(_unfilled(s, cut if place == last else None, stream=stream) for s in read_entry)
     return out
+
+
+def _unfilled(s: Surfaced, cut: str | None, *, stream: bool) -> Surfaced:
+    """Arguments that never came, or came in part as an object, told by the parameters that are missing.
+
+    A stream's arguments begin empty, and an API that gives objects gives what it has when the budget ends.
+    """
+    missing = bool(s.violations) and all(violation.kind == "missing" for violation in s.violations)
+    if s.mark or not missing:
+        return s
+    if cut is not None and isinstance(s.call.arguments, Mapping):
+        mark = f"call.cut_off.{cut}"
+    elif stream and "no_arguments" in s.defects:
+        mark = "call.mangled.cut"
+    else:
+        return s
+    return structs.replace(s, mark=mark, arguments=None, emission=Emission.MALFORMED, violations=())
 
 
 def _unbegun(s: Surfaced) -> Surfaced:
@@ -102,9 +121,10 @@ def _entry(
     call: ToolCall, around: str | None, tools: Toolset, offered: Sequence[Json] | None, cut: str | None
 ) -> Iterator[Surfaced]:
     """``around``: the mark that the entry has from its place among the others."""
-    name, name_mark, payload = _name(call.name, tools, offered)
+    names, name_mark, payload = _names(call.name, tools, offered)
     readings = iter([(payload, None, ())]) if payload is not None else _arguments(call.arguments, cut)
-    for arguments, mark, defects in readings:
+    for place, (arguments, mark, defects) in enumerate(readings):
+        name = names[min(place, len(names) - 1)]
         mark = around or name_mark or mark
         kind, violations = emission(tools, name, arguments)
         yield Surfaced(
@@ -119,49 +139,75 @@ def _entry(
 
 
 def _join_nameless(calls: Sequence[ToolCall]) -> Iterator[tuple[ToolCall, bool]]:
-    """An entry without a name belongs to the entry before it, when that one has no arguments yet."""
-    held: ToolCall | None = None
-    joined = False
+    """An entry without a name belongs to the entry before it, while that one's arguments are not whole."""
+    entries: list[list[ToolCall]] = []
+    so_far = CallDraft(None)
     for call in calls:
-        if held is not None and not call.name and not held.arguments and call.arguments:
-            held = ToolCall(name=held.name, arguments=call.arguments, id=held.id, index=held.index)
-            joined = True
-            continue
-        if held is not None:
-            yield held, joined
-        held, joined = call, False
-    if held is not None:
-        yield held, joined
+        if entries and not call.name and call.arguments and not so_far.full():
+            entries[-1].append(call)
+        else:
+            entries.append([call])
+            so_far = CallDraft(None)
+        so_far.add_arguments(call.arguments)
+    for first, *others in entries:
+        yield (_joined(first, others) if others else first), bool(others)
+
+
+def _joined(first: ToolCall, others: Sequence[ToolCall]) -> ToolCall:
+    whole = CallDraft(first.index)
+    for call in (first, *others):
+        if call.arguments:
+            whole.add_arguments(call.arguments)
+    return structs.replace(first, arguments=whole.finish(set()).arguments)
 
 
 # --------------------------------------------------------------------------- names
 
 _NAME_HEAD: Final = re.compile(r"(?:functions?[.:])?([^\s<>\[\]|{}()\"']+?)(?::\d+)?(?=[\s<>\[\]|{}()\"']|$)")
 
-_Name = tuple[str | None, str | None, dict[str, Json] | None]
+_LONGEST_JOINED: Final = 512  # characters of a name in which several are looked for
+
+_Names = tuple[tuple[str | None, ...], str | None, dict[str, Json] | None]
 
 
-def _name(name: str | None, tools: Toolset, offered: Sequence[Json] | None) -> _Name:
-    """The name that was meant, the mark of damage on it, and the arguments where the name holds them too."""
+def _names(name: str | None, tools: Toolset, offered: Sequence[Json] | None) -> _Names:
+    """The name that was meant (or the names), the damage on it, the arguments where the name holds them too."""
     if not name:
-        return None, "call.mangled.nameless", None
+        return (None,), "call.mangled.nameless", None
     if tools.offered(name):
-        return name, None, None
-    half = name[: len(name) // 2]
-    if half * 2 == name and tools.offered(half):
-        return half, "call.mangled.doubled", None
-    head = _NAME_HEAD.match(name)
+        return (name,), None, None
+    joined = _offered_in(name, tools)
+    if joined:
+        alike = len(set(joined)) == 1
+        return joined, "call.mangled.doubled" if alike else "call.mangled.concatenated", None
+    head = _NAME_HEAD.match(name.lstrip())
     if head and head[1] != name and tools.offered(head[1]):
-        return head[1], "call.mangled.name", None
+        return (head[1],), "call.mangled.name", None
     if not _MARKUP.search(name):
-        return name, None, None
+        return (name,), None, None
     inside = detect(name, offered).calls
     if inside and inside[0].name:
-        return inside[0].name, "call.mangled.name", inside[0].reading()
-    return (head[1] if head else name), "call.mangled.name", None
+        return (inside[0].name,), "call.mangled.name", inside[0].reading()
+    return (head[1] if head else name,), "call.mangled.name", None
+
+
+def _offered_in(name: str, tools: Toolset) -> tuple[str, ...]:
+    """The offered names, two or more, of which ``name`` is made; none where it is not."""
+    if len(name) > _LONGEST_JOINED:
+        return ()
+    ways: dict[int, tuple[str, ...]] = {0: ()}
+    for at in range(len(name)):
+        if at in ways:
+            for known in tools.names:
+                if known and name.startswith(known, at):
+                    ways.setdefault(at + len(known), (*ways[at], known))
+    return ways.get(len(name), ())
 
 
 # --------------------------------------------------------------------------- arguments
+
+_TAIL: Final = re.compile(r"(?:\s*(?:</?[\w:.-]{1,40}>|<\|[\w:./-]{1,40}\|>))+\s*")  # tags, control tokens
+_BRACKETS: Final = re.compile(r"[\]}]*")
 
 _Reading = tuple[dict[str, Json] | None, str | None, tuple[str, ...]]
 
@@ -185,16 +231,34 @@ def _from_text(text: str, cut: str | None) -> Iterator[_Reading]:
     values, rest = _objects(text)
     if values and not rest:
         yield from _whole(values)
+    elif values and isinstance(values[0], dict) and (mark := _mark_of_tail(text)):
+        yield _clean(values[0]), mark, ("trailing_text",)
     elif is_cut_json(text):
         yield None, f"call.cut_off.{cut}" if cut else "call.mangled.cut", ("cut_json",)
+    elif text.lstrip()[:1] == '"' and _parses("{" + text):  # the beginning is what is missing
+        yield None, "call.mangled.cut", ("cut_json",)
     elif (found := _last_object(text)) is not None:
         yield found, "call.mangled.doubled", ("bad_json",)
     else:
         yield None, None, ("trailing_text" if values and isinstance(values[0], dict) else "bad_json",)
 
 
+def _mark_of_tail(text: str) -> str | None:
+    """What follows the object at the beginning of ``text``: markup, or its own end again (not brackets alone)."""
+    text = text.strip()
+    end = _decode(text)[1]
+    tail = text[end:].strip()
+    if _TAIL.fullmatch(tail):
+        return "call.mangled.markup"
+    return "call.mangled.doubled" if text.endswith(tail, 0, end) and not _BRACKETS.fullmatch(tail) else None
+
+
 def _whole(values: list[Json]) -> Iterator[_Reading]:
     first, *others = values
+    filled = [value for value in values if value != {}]
+    if others and len(filled) == 1 and isinstance(filled[0], dict):  # a stream that began or ended with {}
+        yield _clean(filled[0]), "call.mangled.doubled", ()
+        return
     if others and all(isinstance(value, dict) for value in values):
         if all(value == first for value in others):
             yield _clean(first), "call.mangled.doubled", ()

@@ -40,6 +40,8 @@ _RULE_OF_FAILURE: Final = {
     FailureKind.BAD_ENCODING: "net.not_http",
 }
 
+_REREAD_429: Final = frozenset({Delivery.REJECTED, Delivery.SERVER_ERROR})
+
 SAYS_CALL: Final = frozenset({"tool_calls", "tool_use", "function_call"})
 """finish_reasons by which an answer claims that it holds a call."""
 
@@ -108,7 +110,7 @@ def refused(status: int | None, error: ErrorBody | None, *, produced: bool = Fal
     found = stacks.refusal(status, error, message)
     if found is None:
         return None
-    if status == 429 and found.delivery is Delivery.REJECTED:  # "too many tokens" a minute, not too long
+    if status == 429 and not found.ran and found.delivery in _REREAD_429:  # its words may name the limit
         found = BY_STATUS[429]
     detail = " ".join(message.split())[:300] or found.title
     if found.attempted and _states_attempt(error):

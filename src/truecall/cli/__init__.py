@@ -124,7 +124,9 @@ def execute(argv: list[str] | None = None) -> int:
         exc.show()
         return EXIT_CANNOT
     except TruecallError as exc:
-        click.echo(f"truecall: {exc}", err=True)
+        from truecall.cli.screen import visible
+
+        click.echo(f"truecall: {visible(str(exc))}", err=True)
         return EXIT_CANNOT
     except OSError as exc:
         if os.environ.get("TRUECALL_DEBUG"):

@@ -17,7 +17,7 @@ def card_command(run: str, arms: tuple[str, ...], as_json: bool) -> int:
 
     Exit code 1: something that should be reported is missing.
     """
-    from truecall.card import ENTRIES, render
+    from truecall.card import ENTRIES, in_words, render
     from truecall.run.output import CardOutput, arm_card
     from truecall.run.result import find_run, read
 
@@ -36,7 +36,7 @@ def card_command(run: str, arms: tuple[str, ...], as_json: bool) -> int:
         for each in cards:
             _say(render(each.checklist, f"Reporting checklist, {each.name}").rstrip("\n"))
             for name in ("task", "seeds", "loop_policy", "truecall", "detector"):
-                _say(f"    {ENTRIES[name]}: {each.card.entry(name).value}")
+                _say(f"    {ENTRIES[name]}: {in_words(each.card.entry(name).value)}")
             for fault in each.faults:
                 _say(f"  ! {fault}")
             screen.out()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,6 +53,7 @@ def report_command(
         page = _PAGE
     if page or figures:
         _need_charts()
+    _check([path for path in (page, md, table) if path is not None], results)
     report = load(results, share=share, say=screen.say)
     written = _write(report, page, md, table, figures)
     for section in report.sections:
@@ -69,6 +71,17 @@ def _need_charts() -> None:
         raise UsageError(
             "the page and its figures need two more packages: pip install 'truecall[report]' (--md and --csv do not)"
         )
+
+
+def _check(targets: Sequence[Path], results: Sequence[str]) -> None:
+    """Raises UsageError, before the work is done, where a file can't be written or should not."""
+    taken = {Path(name).resolve() for name in results}
+    for path in targets:
+        if not path.parent.is_dir():
+            raise UsageError(f"{path}: can't be written, there is no folder {path.parent}")
+        if path.resolve() in taken:
+            raise UsageError(f"{path}: is read or written already; name another file")
+        taken.add(path.resolve())
 
 
 def _write(
@@ -99,17 +112,20 @@ def _write(
     written = [_saved(path, text.encode("utf-8", "backslashreplace")) for path, text in texts.items()]
     if figures is not None:
         for path, data in drawn.items():
-            _saved(path, data)
-        written.append(f"{figures} ({len(pictures)} figures, SVG and PDF)")
+            _saved(path, data, folder=True)
+        told = (
+            f"{figures} ({len(pictures)} figures, SVG and PDF)" if drawn else "no figure: there is none here"
+        )
+        written.append(told)
     return written
 
 
-def _saved(path: Path, data: bytes) -> str:
+def _saved(path: Path, data: bytes, *, folder: bool = False) -> str:
     from truecall.report.words import size
     from truecall.store import private_dir, write_private
 
     try:
-        if path.parent.name and not path.parent.exists():
+        if folder:
             private_dir(path.parent)
         write_private(path, data)
     except OSError as error:

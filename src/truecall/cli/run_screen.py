@@ -164,7 +164,7 @@ def _ending(result: RunResult, outcome: Outcome | None) -> None:
             left = _many(outcome.left, "episode")
             _say(f"{left} left, the budget is spent; go on: truecall run --resume {name} --budget N")
     _say(f"{spent} · saved as {result.path}")
-    _say(f"next: truecall card {name} · truecall compare {name}")
+    _say(f"next: truecall card {name} · truecall compare {name} · truecall report {name}")
 
 
 # --------------------------------------------------------------------------- the plan

@@ -14,6 +14,7 @@ from truecall.dialects.pytext import NAME, read_call
 
 OBJECT = re.compile(r"\{\s*+(?:[\"'“][^\W\d][\w\- .]{0,60}[\"'”]\s*+:|[A-Za-z_]\w{0,30}\s*+:\s*+[\"'{])")
 ARRAY = re.compile(r"\[\s*+\{")
+_LIST_END = re.compile(r"[^\n]{0,400}\][ \t]*+(?=\n|$)")
 PY_LIST = re.compile(rf"\[\s*+{NAME}\s*+\(")
 _NAMED_FIELD = re.compile(
     r"[\"'“]?(?:name|tool_name|function_name|tool|function|action|recipient_name)[\"'”]?\s*+:\s*+[\"'“]([^\"'”\n]{1,100})"
@@ -184,6 +185,8 @@ class PythonTag(Dialect):
             return Reading(self.name, at, end, drafts)
         stop, _ = src.find_first(limits, begin)
         stop = stop if stop >= 0 else src.size
+        if src.text[begin] in ",.;:)!?`":  # the token is talked about: no code begins so
+            return None
         name = next((n for n in self._code_tools if n in src.tools.tools), None)
         tool = src.tools.get(name)
         only = tool.only_parameter if tool else None
@@ -211,6 +214,8 @@ class Pythonic(Dialect):
         drafts, end = python_calls(src, at, ())
         if not drafts:
             return None
+        rest = _LIST_END.match(src.text, end) if "bad_python" in drafts[-1].repairs else None
+        end = rest.end() if rest else end  # the list's own end, past the fault
         reading = Reading(
             self.name, at, end, drafts, explicit=False, closed="unclosed" not in drafts[-1].repairs
         )

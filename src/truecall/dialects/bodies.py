@@ -25,6 +25,7 @@ _PY_FORM = re.compile(r"\s*+\[\s*+")
 _ITEM = re.compile(r"\{\s*+[\"'“]?(?:name|function|tool|type|id|tool_name|action)\b")
 _ASSIGN = re.compile(r"\s*+(?:[^\W\d]\w*\s*+=\s*+|print\(|await\s+|return\s+){0,3}(?:default_api\.)?")
 _CUT = ("cut", "cut_string")
+_CUT_NAME = re.compile(r"(?:[^\W\d][\w.\-]{0,127})?$")
 
 
 def json_value(src: Source, at: int, limits: tuple[str, ...], *, fix: bool = True) -> Value:
@@ -77,7 +78,7 @@ def json_calls(
             return drafts, end
         got = json_value(src, begin, limits, fix=fix)
         found = None if got.failed else shapes.read(got.value, begin, got.end)
-        if found is None:
+        if found is None or (not found and got.repairs and not drafts):
             found = _unread(src, begin, got, shapes)
         if not found:
             return drafts, max(end, got.end) if found is not None and not got.failed else end
@@ -104,7 +105,8 @@ def _unread(src: Source, begin: int, got: Value, shapes: Shapes) -> list[Draft] 
         name = match.group(1) if match else None
         repairs = (*got.repairs, "bad_json")
         return [Draft(name, None, begin, got.end, repairs=repairs, weak=name not in src.tools.tools)]
-    if isinstance(got.value, dict):
+    listed = isinstance(got.value, list) and all(isinstance(item, dict) for item in got.value)
+    if isinstance(got.value, dict) or listed:
         return [Draft(None, None, begin, got.end, repairs=("no_name",), weak=True)]
     return None
 
@@ -222,6 +224,7 @@ def python_calls(
             return drafts, end
     if bracket and drafts:
         drafts[-1].defects += ("unclosed",)
+        end = src.size if _CUT_NAME.match(src.text, begin) else end
     return drafts, end
 
 

@@ -25,7 +25,8 @@ _THING = r"(?:call|json|output|form|format|way|version|request|reply|response)"
 _FORM = r"(?:json|output|form|format|way|version|response)"
 _MODAL = r"(?:can|could|would|should|might|may|must)\b"
 _PAST = (
-    r"(?:i|we|it|model|assistant|agent|log|transcript|request|user|you|bot)(?:'d| had| have| just| then)? $"
+    r"(?:i|we|it|she|he|they|model|assistant|agent|log|transcript|request|user|you|bot)"
+    r"(?:'d| had| have| just| then)? $"
 )
 _RECORD = (
     r"(?:log|transcript|request|record|trace|history|dataset|file|model|assistant|agent)s?(?: had| have)? $"
@@ -33,7 +34,7 @@ _RECORD = (
 _TOLD = (
     "ran", "called", "sent", "emitted", "wrote", "used", "made", "issued", "produced", "returned", "shows",
     "contains", "contain", "contained", "show", "has", "lists", "invoked", "recorded", "posted",
-    "pasted", "showed", "looked",
+    "pasted", "showed", "looked", "typed", "entered",
 )  # fmt: skip
 
 _CALL = r"(?:call|calling|invocation|usage|output|request|response|reply|message|turn|format|json|tools?|how|what)"
@@ -55,7 +56,8 @@ _Rule = tuple[str, int, str | None, str | None]
 _RULES: list[_Rule] = [
     *((stem, _ALL, None, None) for stem in (
         "e.g.", "hypothetical", "例如", "比如", "示例", "假设", "例えば", "예를 들어", "예시", "zum beispiel",
-        "beispielsweise", "par exemple", "por ejemplo", "per esempio", "например",
+        "beispielsweise", "par exemple", "por ejemplo", "per esempio", "ad esempio", "por exemplo",
+        "bijvoorbeeld", "till exempel", "for eksempel", "например",
     )),
     *((stem, _ALL, rf"{stem}(?:\s*[,:;.(–—-]|\s*$| (?:to|if|when|an?|the|you|one|this|consider)\b)", None)
       for stem in ("for example", "for instance")),
@@ -71,6 +73,7 @@ _RULES: list[_Rule] = [
     ("aussieht", _BOTH, r"aussieht\W*$", None),
     ("so sieht", _BOTH, r"so sieht\b.*\baus\W*$", None),
     *((stem, _BOTH, None, None) for stem in (
+        "een voorbeeld", "ett exempel", "et eksempel", "um exemplo", "un esempio", "så här skulle",
         "ressemble", "donnerait", "se vería",
         "is written", "is formatted", "are written", "are formatted", "docs say", "docs show", "would have",
         "instead of", "rather than", "i could have", "i could also", "格式如下", "格式为", "格式是",
@@ -172,6 +175,15 @@ _RULES: list[_Rule] = [
     *((stem, SHOWN, rf"{stem} (?:it|them|this|that)\b", _IMPERATIVE) for stem in (
         "use", "call", "invoke", "run", "write", "send",
     )),
+    *((stem, _BOTH, rf"{stem} (?:this|the following)\b", _IMPERATIVE) for stem in ("paste", "copy and paste")),
+    *((stem, _ALL, rf"{stem} (?:this|that|it|such|the (?:following|above))\b.*\b(?:would|could|might)\b", _STARTS)
+      for stem in ("running", "calling", "executing", "sending", "making")),
+    ("in your", SHOWN, r"in your (?:\w+ )?(?:report|ticket|issue|log|example|post)s?\b", None),
+    ("if ", _ALL, r"if (?:the|an?|this|that|such an?) (?:\w+ ){1,3}(?:were|had)\b", None),
+    *((stem, _BOTH, rf"{stem} {_SAYS}", None) for stem in ("what i'd", "what i would")),
+    *((stem, _BOTH, rf"{stem}[*_]*\s*:\W*$", _STARTS) for stem in (
+        "right", "correct", "valid", "good", "before", "after",
+    )),
     ("usage", _BOTH, r"usage\s*+:", None),
     ("example", _BOTH, r"example\s*+:", None),
     *((stem, _BOTH, rf"{stem}s?(?:\s*+:| (?:is|was|looks|used|(?:would|should) be)(?: {_THIS})?\W*$|"
@@ -272,7 +284,8 @@ def cues(text: str) -> int:
 
 _AFTER = re.compile(
     r"[\s.,;:)*_\"'`]*(?:(?:so|and|then|but) (?:your|the|that|you|wait)|where\b|replace\b|in this example|"
-    r"the (?:example|above)\b|this (?:is|was) (?:only |just |merely )?(?:an? )?(?:example|illustration|how|what)|"
+    r"the (?:example|above)\b|in the \w+ above\b|(?:please )?confirm\b|"
+    r"this (?:is|was) (?:only |just |merely )?(?:an? )?(?:example|illustration|how|what)|"
     r"(?:it|that|this|which) (?:returned|came back|failed|was|had|did not)|but (?:i|you|we|that|since|it)|however\b|"
     r"shall i|should i\b|do you want|would you like|just (?:say|let me)|note that this is|"
     r"you (?:can|could|should|would|need|must|may)|your (?:client|parser|code|server)|as you can see|"
@@ -287,7 +300,8 @@ _AFTER_PLAIN = re.compile(
     re.IGNORECASE,
 )
 _AFTER_FIRM = re.compile(
-    r"[\s.,]*(?:so\b|and wait|where\b|replace\b|in this example|just\b|shall\b|should\b|do you|would you)",
+    r"[\s.,]*(?:so\b|and wait|where\b|replace\b|in this example|in the \w+ above\b|just\b|shall\b|"
+    r"should\b|do you|would you)",
     re.IGNORECASE,
 )
 _DOING = re.compile(
@@ -348,6 +362,7 @@ def illustrates(lead: str, tail: str, firm: bool = True) -> bool:
         return True
     if shown and not act:
         return prose or not firm
-    if not act and not finished and intro.count(" ") > 1 and _GOES_ON.match(tail):
+    words = intro.count(" ") + (intro[-1:] != ":")
+    if not act and not finished and words > 1 and _GOES_ON.match(tail):
         return True
     return follows and not act and (not firm or _AFTER_FIRM.match(tail) is not None)

@@ -12,6 +12,7 @@ from truecall.dialects.values import typed, unframe
 from truecall.schema import Tool
 
 _FIELD = re.compile(r"\s*+<([^\W\d][\w.\-]{0,80})>")
+_CUT_TAG = re.compile(r"</?[\w.\-|]{0,40}$")
 _ATTRIBUTES = re.compile(r"\s*+((?:[\w\-]{1,60}\s*+=\s*+\"[^\"<>]{0,2000}\"\s*+){0,20})(/?)>")
 _PAIR = re.compile(r"([\w\-]+)\s*+=\s*+\"([^\"]*)\"")
 
@@ -75,7 +76,8 @@ class Cline(Dialect):
         end = shut + len(closer) if closed else pos
         if not arguments and not closed:
             plain = self._plain(src, at, pos, name, tool)
-            if plain is not None or src.skip(pos) < src.size or not _begins_line(src, at):
+            cut = src.skip(pos) >= src.size or _CUT_TAG.match(src.text, src.skip(pos))
+            if plain is not None or not cut or not _begins_line(src, at):
                 return plain
             repairs["unclosed"] = None
         elif not arguments and tool.required:
@@ -331,7 +333,7 @@ class KimiK3(Dialect):
             arguments[key] = value
             repairs.update(dict.fromkeys(more))
         shut = re.compile(r"\s*+<\|close\|>call<\|sep\|>").match(src.norm, pos)
-        if not shut and pos >= src.size:
+        if not shut and not src.norm.startswith("<|c", pos):
             repairs["unclosed"] = None
         end = shut.end() if shut else pos
         defects = () if shut else ("unclosed",)

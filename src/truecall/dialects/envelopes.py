@@ -175,6 +175,9 @@ class CohereAction(JsonEnvelope):
     )
 
 
+_CUT_NAME = re.compile(r"\[\s*+[^\W\d][\w.\-]{0,127}$")
+
+
 class Lfm2(JsonEnvelope):
     name = "lfm2"
     aliases: ClassVar[tuple[str, ...]] = ("lfm2.5",)
@@ -189,6 +192,8 @@ class Lfm2(JsonEnvelope):
         if begin is None:
             return None
         drafts, end = python_calls(src, begin, self.limits(), json_words=self.json_words)
+        if not drafts and _CUT_NAME.match(src.text, begin):
+            drafts, end = [Draft(None, None, at, src.size, repairs=("unclosed",), weak=True)], src.size
         return self.finish(src, at, end, drafts) if drafts else super().read(src, at)
 
 

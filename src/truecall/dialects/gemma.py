@@ -39,7 +39,7 @@ class _Body:
         after = re.escape(mark)
         self.next_key = re.compile(rf"\s*+,\s*+(?:{after}|[\"'])?[\w.\-$@ ]{{1,128}}(?:{after}|[\"'])?\s*+:")
         self.next_item = re.compile(rf"\s*+,\s*+(?:{after}|[\"'{{\[\d\-]|true|false|null)")
-        self.closing = re.compile(r"\s*+[}\]][\s}\]]*(?:,|<|$)")
+        self.closing = re.compile(r"\s*+,?\s*+[}\]][\s}\]]*(?:,|<|$)")
 
     def skip(self) -> str:
         while self.at < self.end and self.text[self.at].isspace():
@@ -61,6 +61,8 @@ class _Body:
                 return out
             if char == ",":
                 self.at += 1
+                if self.skip() == "}":
+                    self.repairs["trailing_comma"] = None
                 continue
             key = self.key(char)
             out[key] = self.value(depth, "key")
@@ -193,7 +195,7 @@ class Gemma4(Dialect):
         rest = src.text[at : at + 200]
         if src.size - at > 160 or "\n\n" in rest:
             return None
-        name = re.match(r"<[\w|]+>\s*+(?:call\s*+:\s*+([\w.\-]*))?$", rest)
+        name = re.match(r"<[\w|]+>\s*+(?:c|ca|cal|call\s*+|call\s*+:\s*+([\w.\-]*))?$", rest)
         if not name:
             return None
         draft = Draft(name.group(1) or None, None, at, src.size, repairs=("unclosed",), weak=True)

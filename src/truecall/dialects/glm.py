@@ -8,6 +8,7 @@ from typing import ClassVar
 from truecall.dialects.base import Dialect, Draft, Reading, Source
 from truecall.dialects.bodies import json_value
 from truecall.dialects.hermes import Hermes, close, mirror
+from truecall.dialects.payload import PSEUDO
 from truecall.dialects.values import typed
 from truecall.schema import Tool
 
@@ -25,6 +26,9 @@ _NAME = re.compile(r"(?:\s|\\n)*([^\W\d][\w.\-:/]{0,127}?)(?:\s|\\n|<[\w|]*tool_
 _OUTER = re.compile(r"<tool_calls[\w:\-]*>$")
 _LAST_NAME = re.compile(r"(?:^|[\n>])\s*+([^\W\d][\w.\-]{0,127})\s*+$")
 _GAP = re.compile(r"(?:\s|\\n)*")
+_CUT_KEY = re.compile(
+    rf"<(?:[\w|:]{{0,20}}$|{_TAG}arg_key[^<>]{{0,40}}(?:>[^<]{{0,200}}(?:<[^<>]{{0,60}}(?:>\s*+(?:<[^<>]{{0,60}})?)?)?)?$)"
+)
 _FUSED = re.compile(rf"\s*+([\w.\-]{{2,200}})</{_TAG}arg_key>\s*+<{_TAG}arg_value>")
 _TYPE = re.compile(r"type\s*+=\s*+[\"']?(\w+)")
 
@@ -51,6 +55,8 @@ class Glm(Dialect):
             return None
         name = src.text[head.start(1) : head.end(1)]
         pos = head.end()
+        if name.lower() in PSEUDO and name not in src.tools.tools:
+            return Reading(self.name, at, pos, [])
         before = src.norm[max(0, at - 60) : at].rstrip()
         hunyuan = "tool_sep" in head.group() or _OUTER.search(before)
         dialect = HunyuanV3.name if hunyuan and type(self) is Glm else ""
@@ -98,12 +104,14 @@ class Glm(Dialect):
         shut = src.norm.startswith("</", here)
         if not arguments and not shut:
             # A name alone is a call only where the envelope ends with it or the text does.
+            if _CUT_KEY.match(src.norm, here) and (not src.tools.known or name in src.tools.tools):
+                return Draft(name, None, at, src.size, repairs=("unclosed",)), src.size
             if here < src.size or (src.tools.known and name not in src.tools.tools):
                 return None, pos
             repairs["unclosed"] = None
         elif not shut and here < src.size and not src.norm.startswith("<", here):
             repairs["text_between"] = None
-        elif not shut and here < src.size and "arg_key" in src.norm[here : here + 20]:
+        elif not shut and here < src.size and _CUT_KEY.match(src.norm, here):
             repairs["unclosed"] = None
         if not arguments and src.tools.known and name not in src.tools.tools and tool is None:
             plausible = re.fullmatch(r"[a-z_][\w.\-]*", name) is not None

@@ -18,6 +18,7 @@ _BARE = re.compile(
     r"(?P<channel>\s*+(?:<\|channel\|>)?\s*+(?:commentary|analysis)?)"
     r"\s*+(?:<\|constrain\|>)?\s*+(?:json|code)?\s*+(?:<\|message\|>)?[\s\u00a0\u200b-\u200d\ufeff]*"
 )
+_CUT = re.compile(r"(?:<[|\w]{0,12}|(?<=>)\w{1,12}|j|js|jso)$")
 _NOT_TOOLS = frozenset(("assistant", "user", "all", "final", "self"))
 
 
@@ -105,7 +106,7 @@ class HarmonyBare(Dialect):
         match = _BARE.match(src.norm, at)
         if not match:
             return None
-        name = match.group(1)
+        name = match.group(1) if match.group(1) != "functions." else None
         begin = match.end()
         if begin < src.size and src.text[begin] == "{":
             got = json_value(src, begin, _ENDS)
@@ -118,7 +119,7 @@ class HarmonyBare(Dialect):
                 return Reading(self.name, at, end, [draft], standing=True, defects=("missing_opener",))
             draft = Draft(name, None, at, got.end, repairs=(*got.repairs, "bad_json"))
             return Reading(self.name, at, got.end, [draft], closed=False, standing=True)
-        if begin >= src.size:
+        if begin >= src.size or _CUT.match(src.norm, begin):
             draft = Draft(name, None, at, src.size, repairs=("unclosed",))
             return Reading(self.name, at, src.size, [draft], closed=False, standing=True)
         return None

@@ -82,6 +82,9 @@ def close(
     for closer in closers:
         if src.norm.startswith(closer, at):
             return at + len(closer), (), True
+    for mark in openers:  # an opener in the closer's place
+        if src.norm.startswith(mark, at) and src.skip(at + len(mark)) >= src.size:
+            return src.size, ("unclosed",), True
     hit, closer = src.find_first(closers, at)
     if hit < 0 or hit - at > _TRAILING:
         return end, ("unclosed",), False

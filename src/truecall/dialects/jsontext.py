@@ -118,14 +118,19 @@ _SPACE = re.compile(r"(?:\s++|//[^\n]*+\n|/\*.{0,2000}?\*/)*+", re.DOTALL)
 _WORD = re.compile(r"[^\s,:{}\[\]]+")
 _BARE = re.compile(r"[^,{}\[\]\n]*")
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,300})(?:\.\d+)?(?:[eE][-+]?\d{1,4})?(?=[\s,}\]]|$)")
-_KEY_NEXT = re.compile(r"\s*+,\s*+(?:[\"'“][^\"'“”\n]{1,80}[\"'”]|[A-Za-z_]\w{0,60})\s*+:")
+_GAP = r"\s*+[,;](?:[\s,]++|//[^\n]{0,200}+\n|/\*.{0,200}?\*/)*+"
+_KEY_NEXT = re.compile(
+    _GAP + r"(?:(?:[\"'“][^\"'“”\n]{1,80}[\"'”]|[A-Za-z_]\w{0,60})\s*+:|(?:\"[\w\-]{0,60}\"?+\s*+)?$)",
+    re.DOTALL,
+)
 _KEY_UNPARTED = re.compile(r"\s+\"[A-Za-z_][\w\-]{0,60}\"\s*+:")
-_ITEM_NEXT = re.compile(r"\s*+,\s*+(?:[\"'“\[{\d\-]|true|false|null|True|False|None)")
+_ITEM_NEXT = re.compile(_GAP + r"(?:[\"'“\[{\d\-]|true|false|null|True|False|None)", re.DOTALL)
 _CLOSE_NEXT = re.compile(
     r"\s*+,?\s*+(?:[}\]][\s}\]]*(?:[,;<`\"']|$|[^\w\s])|[}\]][^\S\n]*+\n|[}\]][\s}\]]*$|$)"
 )
 _CLOSE_TIGHT = re.compile(r"\s*+[}\]]")
-_COLON_NEXT = re.compile(r"\s*+:")
+_COLON_NEXT = re.compile(r"\s*+:|\s++[\"{\[]")
+_UNENDED = re.compile(r"[\w.\-]{1,64}(?=\s*+,\s*+\"[A-Za-z_]\w{0,60}\"\s*+:)")
 _BAD_ESCAPE = re.compile(r'\\(?:(["\\/bfnrt]|u[0-9a-fA-F]{4})|(.)|$)', re.DOTALL)
 _CONTROL = re.compile(r"[\x00-\x1f]")
 _QUOTES = {'"': '"', "'": "'", "“": "”", "`": "`"}
@@ -192,6 +197,7 @@ class _Mender:
                 self.note("closed_brackets")
                 return out
             if char == ",":
+                self.note("extra_comma")
                 self.at += 1
                 continue
             key = self.key()
@@ -200,6 +206,8 @@ class _Mender:
             elif self.at >= self.end:
                 self.note("cut")
                 return out
+            elif self.text[self.at] in '"{[':
+                self.note("missing_colon")
             else:
                 raise _GiveUp
             out[key] = self.value(depth + 1, "object")
@@ -219,6 +227,7 @@ class _Mender:
                 self.note("closed_brackets")
                 return out
             if char == ",":
+                self.note("extra_comma")
                 self.at += 1
                 continue
             before = self.at
@@ -235,6 +244,7 @@ class _Mender:
                 self.note("trailing_comma")
         elif char and char not in "}])":
             self.note("missing_comma")
+            self.at += char == ";"
 
     def key(self) -> str:
         char = self.text[self.at]
@@ -282,6 +292,11 @@ class _Mender:
         if triple and inside != "key":
             return self.triple(quote)
         start = at = self.at + 1
+        early = _UNENDED.match(self.text, start, self.end) if inside == "object" and quote == '"' else None
+        if early:
+            self.note("half_quoted")
+            self.at = early.end()
+            return early.group()
         inner = False
         while True:
             at = self.closing(closer, at)
@@ -368,5 +383,5 @@ def mend(text: str, at: int, end: int) -> Value:
         value = mender.value(0, "array")
     except (_GiveUp, RecursionError, ValueError):
         return Value(None, max(mender.at, at + 1), tuple(mender.repairs), failed=True)
-    repairs = tuple(mender.repairs)
-    return Value(value, mender.at, repairs)
+    # What the strict reader refused and no repair explains is white space that JSON does not know.
+    return Value(value, mender.at, tuple(mender.repairs) or ("odd_space",))

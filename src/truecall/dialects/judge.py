@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 
+from truecall.dialects.bare import Fence
 from truecall.dialects.base import Draft, Reading, Source
 from truecall.dialects.cues import illustrates, strip_tags
 from truecall.dialects.structure import Placed, Region, Structure
 
 _NOISE = re.compile(
     r"(?:\s|<\|[^<>|]{1,48}\|>|</?s>|<eos>|<end_of_turn>|<start_of_turn>(?:model)?|<turn\|>|"
-    r"</?(?:answer|response|output|final)>|<channel\|>|</?[\w:]{0,20}(?:tool_calls?|function_calls?|tools?)>|\[e~\[|\[/?[A-Z_]{3,20}\]|assistant|final|```|>>>)*\Z"
+    r"</?(?:answer|response|output|final)>|<channel\|>|</?[\w:]{0,20}(?:tool_calls?|function_calls?|tools?)>|</?[\w|:]{0,24}\Z|\[e~\[|\[/?[A-Z_]{3,20}\]|assistant|final|```|`{1,2}\Z|>>>)*\Z"
 )
 _WORD = re.compile(r"\w")
 _MID = re.compile(r"[ \t]*[.,;:)?!\]'\"”’`“»」]|[ \t]+(?:[a-z(]|\()")
@@ -23,7 +24,7 @@ _NOISE_STARTS = frozenset("<[`>af")
 _CODE_BEFORE = re.compile(r"(?:[=(\[,?&|]|[\"'`“‘]|\breturn|\bprint)\s*$|\w\.$")
 _TUPLE_BEFORE = re.compile(r"\((?:True|False)?, ?$|: ?\($")
 _LIST_GOES_ON = re.compile(r"[ \t]*[.,;:)?!=({]")
-_SOURCE_CODE = re.compile(r"(?m)^\s*(?:import|from|def|class|for|while|return|if|#include)\b")
+_SOURCE_CODE = re.compile(r"(?m)^\s*(?:import|from|def|class|for|while|return|if|#include|Traceback)\b")
 _PYTHON = frozenset(("pythonic", "gemma_tool_code"))
 _QUOTE_PAIRS = {
     '"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»", "„": "“", "»": "«", "「": "」", "『": "』", "‹": "›",
@@ -33,6 +34,12 @@ _CODE_LANGUAGES = frozenset((
     "java", "go", "rust", "ruby", "php", "sql", "diff", "css", "toml", "ini", "curl", "http", "jsx", "tsx", "kotlin",
     "swift", "csharp", "c#", "dockerfile", "makefile", "powershell", "markdown", "md", "jinja", "jinja2",
 ))  # fmt: skip
+_BOOKISH = frozenset(("markdown", "md", "jinja", "jinja2"))  # blocks in which a call may be shown
+_LONG_CODE = 20_000
+_SPEAKER = re.compile(r"\W{0,3}(?:assistant|ai|model|bot|agent)\W{0,3}:", re.IGNORECASE)
+_OTHER_SPEAKER = re.compile(r"^\W{0,3}(?:user|human|customer|question)\W{0,3}:", re.IGNORECASE | re.MULTILINE)
+_LOGGED = re.compile(r"\W{0,3}(?:\d{4}-\d\d-\d\d|\w{0,30}(?:Error|Exception|ERROR|WARNING|INFO|DEBUG)\b)")
+_CHOICE = re.compile(r"\s*\(?[A-Fa-f][).:]\s*$")
 WINDOW = 320
 
 
@@ -52,6 +59,8 @@ def _quoted(lead: str, tail: str) -> bool:
     if head.startswith(">") and not head.startswith((">>>", ">]")):
         return True
     if line.count("`") % 2 == 1:
+        return True
+    if _SPEAKER.match(line) and _OTHER_SPEAKER.search(lead):  # a transcript of two
         return True
     return line[-1] in _QUOTE_PAIRS and tail[:1] == _QUOTE_PAIRS[line[-1]]
 
@@ -159,7 +168,7 @@ class Judge:
         fence, reading = item.fence, item.reading
         assert fence is not None
         if fence.language in _CODE_LANGUAGES or fence.language in ("python", "py"):
-            return False
+            return self._behind_code(fence, reading, tail)
         tools = self.src.tools
         if tools.names and not all(tools.offered(d.name) for d in reading.drafts):
             return False
@@ -172,6 +181,16 @@ class Judge:
         before = self.src.text[max(0, fence.start - WINDOW) : fence.start]
         after = self.src.text[fence.end : fence.end + WINDOW]
         return not illustrates(before, after, firm=False)
+
+    def _behind_code(self, fence: Fence, reading: Reading, tail: str) -> bool:
+        """Markers at the end of a text whose code block was never closed: the call follows the code."""
+        size = reading.start - fence.body
+        if fence.end < self.size or not reading.closed or size > _LONG_CODE or fence.language in _BOOKISH:
+            return False
+        code = self.src.text[fence.body : reading.start]
+        if code[-1:] != "\n" or not blank(tail) or any(code.count(q) % 2 for q in ('"""', "'''", "`")):
+            return False
+        return all(d.formed and self.src.tools.offered(d.name) for d in reading.drafts)
 
     def _bare(self, item: Placed, lead: str, tail: str, whole: bool) -> bool:
         """A reading without markers: JSON, or Python calls."""
@@ -190,6 +209,8 @@ class Judge:
             return True
         line = lead[lead.rfind("\n") + 1 :]
         if _quoted(lead, tail) or (_CODE_BEFORE.search(line) and not _TUPLE_BEFORE.search(line)):
+            return False
+        if _LOGGED.match(line) or _CHOICE.match(line):
             return False
         if not offered and not self._speaks_for_itself(drafts, lead, tail, line):
             return False
@@ -274,7 +295,7 @@ class Judge:
 
 _MOCK_NAMES = re.compile(
     r"(?:name|tool_name|function_name|func_name|function-name|tool-name|NAME|TOOL_NAME|FUNCTION_NAME|FUNCTION|TOOL|"
-    r"<[^<>]*>|\{[^{}]*\}|\.\.\.|…|your_\w+|some_(?:tool|function)\w*|my_tool|example_(?:tool|function)\w*)$"
+    r"<[^<>]*>|\{{1,2}[^{}]*\}{1,2}|\.\.\.|…|your_\w+|some_(?:tool|function)\w*|my_tool|example_(?:tool|function)\w*)$"
 )
 _EXAMPLE_NAMES = re.compile(r"(?:x|y|f|w|foo|bar|baz|func|fn|abc|xyz)$")
 

@@ -81,6 +81,8 @@ class React(Dialect):
         if not line:
             return None
         name = line.group(1).strip().removesuffix("()")
+        if text[begin] == "[" and name not in src.tools.tools:  # a form: ``Action: [tool name]``
+            return None
         if name.lower().rstrip(".") in PSEUDO and name not in src.tools.tools:
             return None
         label = _INPUT.match(text, line.end())
@@ -158,7 +160,7 @@ class QwenFn(Dialect):
             repairs = got.repairs if fine else (*got.repairs, "bad_json")
             draft = Draft(name, got.value if fine else None, at, got.end, repairs=repairs)
             return Reading(self.name, at, got.end, [draft], closed=stop >= 0 or not repairs)
-        if "ARGS" not in head.group() and end - begin > 2:
+        if "ARGS" not in head.group() and end - begin > 2 and not "✿ARGS✿".startswith(src.text[begin:]):
             return None
         raw = src.text[begin:end].strip()
         tool = src.tools.get(name)

@@ -29,8 +29,10 @@ class Mistral(Dialect):
         if begin < src.size and src.text[begin] in "{[":
             shapes = Shapes(src.tools, envelope=True)
             drafts, end = json_calls(src, begin, shapes, limits)
-            if not drafts:
+            if not drafts and end == begin:
                 drafts, end = python_calls(src, begin, limits)
+            if not drafts and end > begin:
+                return Reading(self.name, at, end, [])
         else:
             drafts, end = named_json(src, begin, limits)
             if not drafts:
@@ -46,7 +48,7 @@ class Mistral(Dialect):
         """A marker with a name or nothing behind it, at the end of the text."""
         rest = src.text[begin : begin + 120]
         word = rest.strip().removesuffix("[ARGS]").strip()
-        if len(rest) == 120 or not re.fullmatch(r"[\w.\-]*(?:\[\w*\]?\w*)?", word):
+        if len(rest) == 120 or not re.fullmatch(r"[\w.\-]*(?:\[\w*\]?\w*){0,3}", word):
             return None
         known = word if word in src.tools.tools else None
         return Reading(

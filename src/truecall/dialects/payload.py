@@ -162,7 +162,13 @@ class Shapes:
     def _list(
         self, items: list[Any], start: int, end: int, depth: int, wrapped: bool = False
     ) -> Found | None:
-        if not items or len(items) > 1000:
+        if not items and self.envelope:
+            return []
+        if (
+            not items
+            or len(items) > 1000
+            or any(isinstance(i, dict) and i.get("role") == "tool" for i in items)
+        ):
             return None
         out: Found = []
         for item in items:
@@ -265,7 +271,7 @@ class Shapes:
         names = list(value)
         offered = all(self.tools.offered(n) for n in names)
         if all(isinstance(v, dict) for v in value.values()) and (
-            offered or (self.envelope and len(names) == 1)
+            offered or (self.envelope and len(names) == 1 and names[0] not in ARGUMENT_KEYS)
         ):
             if not self.envelope and not all(self._fits(n, v) for n, v in value.items()):
                 return None

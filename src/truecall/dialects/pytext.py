@@ -185,8 +185,13 @@ class _Reader:
     def word(self, depth: int) -> Any:
         match = _IDENT.match(self.text, self.at, self.end)
         if not match:
+            if self.text[self.at] in "+-" and self.at + 1 >= self.end:
+                self.cut, self.at = True, self.end
             raise _Stop
         self.at = match.end()
+        if self.at >= self.end:
+            self.cut = True
+            raise _Stop
         word = match.group()
         if word in _CONSTANTS:
             if word.islower():

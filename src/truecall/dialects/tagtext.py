@@ -119,8 +119,10 @@ def _walk(src: Source, at: int, word: str, tool: Tool | None, element: Element) 
             rest = norm[pos:].strip()
             element.end = src.size if not rest or (rest.startswith("<") and len(rest) < 60) else src.skip(pos)
             element.defects["unclosed"] = None
-            if not element.params and tool is not None and tool.required:
-                element.repairs["unclosed"] = None
+            if (not element.params and tool is not None and tool.required) or (
+                element.params and _CUT_TAG.match(rest)
+            ):
+                element.repairs["unclosed"] = None  # more parameters could have followed
             return
         between = norm[pos : token.start()].strip()
         if token.group(2) in _PARAM_WORDS:
@@ -148,7 +150,7 @@ def _parameter(src: Source, param: re.Match[str], word: str, tool: Tool | None, 
     if param.group(3) != ">":
         element.repairs["bad_header"] = None
     start = param.end()
-    nested = src.tries("nested") < _NESTED_TRIES
+    nested = src.tries("nested") + src.tries("closers") < _NESTED_TRIES
     stop, after, repair = _value_end(src, start, word, tool, nested)
     if after < 0 and nested:
         src.fail("nested")
@@ -244,9 +246,10 @@ def _opens(src: Source, at: int, tool: Tool | None, start: int) -> bool:
 
 
 _AFTER_VALUE = re.compile(
-    rf"\s*+(?:$|</{_PREFIX}(?:{_HEAD}|tool_calls|toolcalls|function_calls|calls)\b|<{_PREFIX}{_PARAM}(?:\s|=)"
+    rf"\s*+(?:$|</?[^<>\s]{{0,40}}$|</{_PREFIX}(?:{_HEAD}|tool_calls|toolcalls|function_calls|calls)\b|<{_PREFIX}{_PARAM}(?:\s|=)"
     rf"|<{_PREFIX}(?:{_HEAD})[\s=>]|<\||</s>|<end_of_turn>)"
 )
+_CUT_TAG = re.compile(r"(?:<(?!/)[^<>]*)?$")  # nothing, or an opening tag that the end of the text cut
 _AGAIN = re.compile(rf"\s*+</{_PREFIX}{_PARAM}>")
 _AFTER_CALL = re.compile(
     rf">?\s*+(?:$|</?{_PREFIX}(?:{_HEAD}|tool_calls|toolcalls|function_calls|calls)\b|<\||</s>|<end_of_turn>)"

@@ -30,11 +30,17 @@ _RETRY_COUNT: Final = "x-stainless-retry-count"  # the OpenAI and Anthropic SDKs
 
 
 class Judged(Record, frozen=True):
-    """What was concluded of one exchange. ``uptakes``: what its request told of earlier turns."""
+    """What was concluded of one exchange. ``uptakes``: what its request told of earlier turns.
+
+    ``conversation`` and ``position``: the exchange that opened the conversation, and the turn's place there from 1
+    on; None where the turn is in no number.
+    """
 
     n: int
     role: str
     verdicts: tuple[Verdict, ...] = ()
+    conversation: int | None = None
+    position: int | None = None
     retry_of: int | None = None
     tools_from: str | None = None
     uptakes: tuple[dict[str, Json], ...] = ()
@@ -101,10 +107,15 @@ class Judging:
             self.tally.retries += 1
             return Judged(n=number, role="superseded", verdicts=verdicts)
         earlier = self._count(turn, exchange)
-        if role == "agent" and not turn.client_gone:
+        conversation = position = None
+        if role == "agent" and turn.client_gone:
+            self.conversations.left(number, instead_of=earlier)
+        elif role == "agent":
             after = next((told["n"] for told in uptakes), None)
             first, *further = (turn_of(verdict, failed_attempts=turn.attempts - 1) for verdict in verdicts)
-            self.conversations.add(number, chain, first, after=after, instead_of=earlier)
+            conversation, position = self.conversations.add(
+                number, chain, first, after=after, instead_of=earlier
+            )
             for each in further:
                 self.conversations.alone(each)
         if role == "agent" and not turn.failed:
@@ -115,6 +126,8 @@ class Judging:
             n=number,
             role=role,
             verdicts=verdicts,
+            conversation=conversation,
+            position=position,
             retry_of=earlier,
             tools_from=source,
             uptakes=uptakes,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from truecall.proxy.tally import lost_calls
+from truecall.store import name_of
 
 if TYPE_CHECKING:
     from truecall.proxy.session import Outcome
@@ -54,7 +57,11 @@ def summary_lines(outcome: Outcome, rates: Sequence[str] = ()) -> list[str]:
     tiers = tally.get("tiers", {})
     if tiers:
         lines.append("evidence " + " · ".join(f"{name} {count:,}" for name, count in tiers.items()))
-    return [*lines, *_trouble(outcome), f"kept in {outcome.folder}"]
+    lines += [*_trouble(outcome), f"kept in {outcome.folder}"]
+    if tally.get("roles"):
+        name = shlex.quote(name_of(Path(outcome.folder)))
+        lines.append(f"next: truecall view {name} · truecall report {name}")
+    return lines
 
 
 def _answer(outcome: Outcome) -> str:

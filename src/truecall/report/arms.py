@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from truecall.compare import values_by_item
 from truecall.funnel import DEFINITIONS, ArmNumbers, Episode, Number, Rate, Step
 from truecall.report.charts.kinds import Dot, Dots, Estimate, Forest, Funnel, Slice, Stack, span
 from truecall.report.data import Block, Bullets, Figure, Measure, Note, Part, Table, columns, count
-from truecall.report.words import counted, limits, many, tally
+from truecall.report.words import counted, limits, many, methods, tally
 from truecall.run.crossstack import kind
 
+T = TypeVar("T")
 MOST_ARMS: Final = 40
 MOST_DOTS: Final = 600
 
@@ -48,34 +49,35 @@ class ArmView(NamedTuple):
         return number.pooled if pooled else number.per_seed
 
 
-def shown(arms: Sequence[ArmView]) -> Sequence[ArmView]:
+def shown(arms: Sequence[T]) -> Sequence[T]:
     """The arms that a page shows; the CSV has all."""
     return arms[:MOST_ARMS]
 
 
-def left_out(arms: Sequence[ArmView]) -> tuple[Note, ...]:
+def left_out(arms: Sequence[object], where: str = "in the CSV alone") -> tuple[Note, ...]:
     """What a page says of arms that it does not show."""
     rest = len(arms) - MOST_ARMS
-    return (
-        (Note(text=f"The first {MOST_ARMS} arms are shown, {rest} more are in the CSV alone."),)
-        if rest > 0
-        else ()
-    )
+    return (Note(text=f"The first {MOST_ARMS} arms are shown, {rest} more are {where}."),) if rest > 0 else ()
 
 
-def numbers_parts(arms: Sequence[ArmView], *, per_seed: bool = True) -> list[Part]:
-    """Everything that the numbers say. ``per_seed`` False: each turn stands alone, and there is one average."""
+def numbers_parts(arms: Sequence[ArmView]) -> list[Part]:
+    """Everything that the numbers say."""
     seen = shown(arms)
-    parts = [
+    return [
         Part(title="Funnel", blocks=(*left_out(arms), *_funnel(seen))),
-        Part(title="Rates", blocks=(*_forest(seen, per_seed), _rates(seen, per_seed), *_notices(seen))),
+        Part(
+            title="Rates",
+            blocks=(
+                *_forest(seen),
+                _rates(seen),
+                *_methods(seen),
+                *_notices(seen),
+            ),
+        ),
+        *_dots(seen),
+        Part(title="What became of each turn", blocks=_outcomes(seen)),
+        *_positions(seen),
     ]
-    if per_seed:
-        parts += _dots(seen)
-    parts.append(Part(title="What became of each turn", blocks=_outcomes(seen)))
-    if per_seed:
-        parts += _positions(seen)
-    return parts
 
 
 # --------------------------------------------------------------------------- funnel and rates
@@ -103,18 +105,17 @@ def _steps(arm: ArmView) -> tuple[Step, ...]:
     return tuple(s for s in arm.numbers.steps if s.unit == "turns" or s.unknown < s.n)
 
 
-def _forest(arms: Sequence[ArmView], per_seed: bool) -> tuple[Block, ...]:
+def _forest(arms: Sequence[ArmView]) -> tuple[Block, ...]:
     def estimate(arm: ArmView, name: str) -> Estimate:
-        rate = arm.rate(name, pooled=not per_seed)
+        rate = arm.rate(name)
         interval = (rate.interval.low, rate.interval.high) if rate.interval else None
-        unit = "instances" if per_seed else "turns"
         return Estimate(
             group=arm.name,
             series=_LABELS[name],
             low=rate.low,
             high=rate.high,
             interval=interval,
-            n=f"{rate.n} {unit}",
+            n=f"{rate.n} instances",
             reason=rate.reason if rate.low is None else "",
         )
 
@@ -123,40 +124,51 @@ def _forest(arms: Sequence[ArmView], per_seed: bool) -> tuple[Block, ...]:
         estimates=tuple(estimate(arm, name) for arm in arms for name in _SERIES),
         beside=tuple(estimate(arm, "non_response_share") for arm in arms),
     )
-    over = "Means over task instances" if per_seed else "Shares of all turns"
     says = (
-        f"{over} with 95 % intervals. Naive: surfaced valid of eligible turns; observed: surfaced valid of produced; "
+        "Means over task instances with 95 % intervals. "
+        "Naive: surfaced valid of eligible turns; observed: surfaced valid of produced; "
         "emitted: written valid of produced. A bar stands for bounds where something is unknown. Turns without any "
         "token stand beside them as non-response."
     )
     return (Figure(name="rates", title="Naive, observed and emitted", says=says, chart=chart),)
 
 
-def _rates(arms: Sequence[ArmView], per_seed: bool) -> Table:
-    pooled = ("#pooled" if per_seed else "#rate", "#95 % interval", "#turns")
-    seeds = ("#per seed", "#95 % interval", "#instances") if per_seed else ()
+def _rates(arms: Sequence[ArmView]) -> Table:
+    heads = ("#per seed", "#95 % interval", "#instances", "#pooled", "#95 % interval", "#turns")
     rows = []
     for arm in arms:
         for definition in DEFINITIONS:
             number = arm.numbers[definition.name]
             one, all_turns = arm.rate(definition.name), arm.rate(definition.name, pooled=True)
-            row = [arm.name, _LABELS[definition.name]]
-            if per_seed:
-                out = f" ({number.left_out} left out)" if number.left_out else ""
-                row += [span(one.low, one.high), limits(one.interval) or _why(one), f"{one.n}{out}"]
-            row += [
+            out = f" ({number.left_out} left out)" if number.left_out else ""
+            row = (
+                arm.name,
+                _LABELS[definition.name],
+                span(one.low, one.high),
+                limits(one.interval) or _why(one),
+                f"{one.n}{out}",
                 span(all_turns.low, all_turns.high),
                 limits(all_turns.interval) or _why(all_turns),
                 counted(number.yes, number.unknown, number.n),
-            ]
-            rows.append(tuple(row))
+            )
+            rows.append(row)
     return Table(
         caption="Every rate with its denominator. "
         + " ".join(f"{_LABELS[d.name]}: {d.title}." for d in DEFINITIONS),
-        columns=columns("arm", "number", *seeds, *pooled),
+        columns=columns("arm", "number", *heads),
         rows=tuple(rows),
         grouped=True,
     )
+
+
+def _methods(arms: Sequence[ArmView]) -> list[Note]:
+    """How the intervals of the table were made."""
+    notes = []
+    for words, pooled in (("Per seed, ", False), ("Pooled, ", True)):
+        rates = (arm.rate(d.name, pooled=pooled) for arm in arms for d in DEFINITIONS)
+        said = methods(rate.interval for rate in rates)
+        notes += [Note(text=f"{words}{said}")] if said else []
+    return notes
 
 
 def _why(rate: Rate) -> str:

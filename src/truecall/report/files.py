@@ -8,18 +8,16 @@ from pathlib import Path
 
 from truecall.report.charts.svg import file_pdf, file_svg
 from truecall.report.data import Figure, ReportData
-from truecall.store import private_dir, write_private
 
 
-def write_figures(report: ReportData, folder: Path) -> dict[int, Path]:
-    """Writes every figure as SVG and PDF; the SVG's path of each, by the figure's ``id()``."""
-    private_dir(folder)
-    written = {}
+def drawn_figures(report: ReportData, folder: Path) -> tuple[dict[Path, bytes], dict[int, Path]]:
+    """Every figure as SVG and PDF below ``folder``, by path; and the SVG's path of each, by the figure's ``id()``."""
+    files, places = {}, {}
     for figure, name in named(report):
-        written[id(figure)] = path = folder / f"{name}.svg"
-        write_private(path, file_svg(figure.chart).encode(), sync=False)
-        write_private(folder / f"{name}.pdf", file_pdf(figure.chart), sync=False)
-    return written
+        places[id(figure)] = path = folder / f"{name}.svg"
+        files[path] = file_svg(figure.chart).encode()
+        files[folder / f"{name}.pdf"] = file_pdf(figure.chart)
+    return files, places
 
 
 def named(report: ReportData) -> list[tuple[Figure, str]]:

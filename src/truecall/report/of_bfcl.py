@@ -33,7 +33,7 @@ from truecall.report.data import (
 from truecall.report.examples import excerpt
 from truecall.report.share import Mask
 from truecall.report.unread import unread
-from truecall.report.words import limits, many, tally
+from truecall.report.words import limits, many, methods, tally
 
 _STATES: Final[dict[str, Tone]] = {
     "ABSTAINED": "good",
@@ -279,7 +279,8 @@ def _categories(found: Sequence[tuple[RunAudit, CategoryAudit]]) -> Part:
     )
     heads = ("score", "emitted valid, of produced", "95 % interval", "right if delivered")
     table = Table(
-        caption="“Right if delivered” is an upper bound by BFCL's rules, not a score",
+        caption="“Right if delivered” is an upper bound by BFCL's rules, not a score. "
+        + methods(category.interval for _, category in found),
         columns=columns(
             "run · category",
             *(f"#{h}" for h in heads),

@@ -123,7 +123,7 @@ def _replayed(rows: Sequence[Row], left: int) -> Table:
 
 def _lost(found: Lost, mask: Mask) -> Example:
     return Example(
-        title=f"{found.parser} · {mask.path(found.id, "text")}",
+        title=f"{found.parser} · {mask.path(found.id, 'text')}",
         verdict=(Badge(word=found.layer, tone="warn"), Badge(word=found.way)),
         why=found.reason,
         evidence=f"characters {found.start} to {found.end} of the text, the first {len(found.text)}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from truecall.card import in_words
 from truecall.detector import detect
 from truecall.preflight.beside import table as beside_table
 from truecall.preflight.compare import counted
@@ -30,7 +31,7 @@ from truecall.report.data import (
 )
 from truecall.report.examples import excerpt
 from truecall.report.share import Mask
-from truecall.report.words import limits, many, value
+from truecall.report.words import limits, many, methods
 
 _STATES: Final[dict[str, Tone]] = {
     "READY": "good",
@@ -115,7 +116,7 @@ def _measured(report: Report, mask: Mask) -> Part:
         if known.get("value") is None or known.get("origin") == "unknown":
             unknown.append(field.replace("_", " "))
         elif field not in ("model", "evidence_refused"):
-            said = mask.places(value(known["value"]))
+            said = mask.places(in_words(known["value"]))
             rows.append((field.replace("_", " "), said, str(known.get("origin", ""))))
     if endpoint.warm_up_seconds is not None:
         rows.append(("warm-up", f"{endpoint.warm_up_seconds:.1f} s", "measured"))
@@ -183,7 +184,8 @@ def _probes(report: Report, mask: Mask) -> Table:
         for p in report.probes
     )
     return Table(
-        caption="A contract probe decides by what the interface did; a capability probe gives a rate of the model's",
+        caption="A contract probe decides by what the interface did; a capability probe gives a rate of the model's. "
+        + methods(p.rate.interval for p in report.probes if p.rate is not None),
         columns=heads,
         rows=rows,
     )

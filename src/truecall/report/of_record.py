@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from truecall.card import in_words
 from truecall.errors import InputError
 from truecall.funnel import Episode, Turn, measure, turn_of
-from truecall.records import Json, Verdict
+from truecall.records import Json, Uptake, Verdict
 from truecall.report.arms import ArmView, measures, numbers_parts
 from truecall.report.data import Cell, Note, Part, Section, Table, columns
 from truecall.report.examples import worst
 from truecall.report.share import Mask
-from truecall.report.words import many, value
+from truecall.report.words import many
 from truecall.store import read_log, whole
 from truecall.store.index import open_index
 
@@ -29,17 +30,16 @@ _ROLES: Final = {
     "superseded": "were repeated without truecall's own fields",
     "other": "went to other paths",
 }
-_TAKEN: Final = frozenset({"observed", "altered"})
 _PAGE: Final = 2000
 
 
 def section(path: Path, card: Mapping[str, Json], name: str, mask: Mask) -> Section:
     """All that a recorded run says. One arm for each model that was asked."""
-    roles, episodes = _turns(path)
+    roles, episodes = _conversations(path)
     views = [ArmView(model, measure(found), found) for model, found in episodes.items()]
     parts = [_measured(card, roles, mask)]
     if views:
-        parts += numbers_parts(views, per_seed=False)
+        parts += numbers_parts(views)
         parts.append(worst(path, mask, role="agent"))
     return Section(
         kind="record",
@@ -52,11 +52,19 @@ def section(path: Path, card: Mapping[str, Json], name: str, mask: Mask) -> Sect
     )
 
 
-def _turns(path: Path) -> tuple[dict[str, int], dict[str, list[Episode]]]:
-    """Exchanges by role, and the agent's turns by model. Each stands alone; a retry stands for what it repeats."""
+class _Kept(NamedTuple):
+    """The last attempt at a turn of the agent's. ``conversation`` None: the client left before the answer."""
+
+    conversation: int | None
+    attempts: int
+    turns: list[Turn]  # one for each answer to the request
+
+
+def _conversations(path: Path) -> tuple[dict[str, int], dict[str, list[Episode]]]:
+    """Exchanges by role, and the agent's conversations by model, as `truecall record` gathered them."""
     models = _models(path)
     roles: dict[str, int] = {}
-    turns: dict[int, tuple[str, list[Turn]]] = {}
+    kept: dict[int, _Kept] = {}
     told: dict[int, set[str]] = {}
     for line in read_log(path):
         if line.get("kind") != "verdict":
@@ -66,17 +74,23 @@ def _turns(path: Path) -> tuple[dict[str, int], dict[str, list[Episode]]]:
         for uptake in line.get("uptakes") or ():
             told.setdefault(int(uptake["n"]), set()).update(map(str, uptake["calls"]))
         if role == "agent":
-            before = turns.pop(int(line.get("retry_of") or 0), ("", []))[1]
-            failed = sum(turn.failed_requests for turn in before[:1])
-            turns[number] = (models.get(number, "(unknown)"), _judged(path, line, failed))
-    by_model: dict[str, list[Episode]] = {}
-    for number, (model, found) in turns.items():
-        uptakes = told.get(number)
-        for choice, turn in enumerate(found):
-            seen = turn if uptakes is None else _taken(turn, uptakes)
-            episode = Episode(arm=model, item=f"{number}.{choice}", turns=(seen,))
-            by_model.setdefault(model, []).append(episode)
-    return roles, by_model
+            failed = kept.pop(int(line.get("retry_of") or 0), None)
+            attempts = failed.attempts if failed is not None else 0
+            kept[number] = _Kept(line.get("conversation"), attempts + 1, _judged(path, line, attempts))
+    arms: dict[str, dict[str, list[Turn]]] = {}
+    for number, (conversation, _, found) in kept.items():
+        if conversation is None:
+            continue
+        arm = arms.setdefault(models.get(number, "(unknown)"), {})
+        first, *further = found
+        seen = first if number not in told else _taken(first, told[number])
+        arm.setdefault(str(conversation), []).append(seen)
+        for choice, turn in enumerate(further, 1):
+            arm[f"{number}.{choice}"] = [turn]
+    return roles, {
+        model: [Episode(arm=model, item=item, turns=tuple(turns)) for item, turns in items.items()]
+        for model, items in arms.items()
+    }
 
 
 def _judged(path: Path, line: Mapping[str, Any], failed: int) -> list[Turn]:
@@ -89,8 +103,8 @@ def _judged(path: Path, line: Mapping[str, Any], failed: int) -> list[Turn]:
 
 def _taken(turn: Turn, uptakes: set[str]) -> Turn:
     """The turn with what its harness did, as a later request tells. Dropped: run or not, no result came back."""
-    observed = "observed" in uptakes
-    return msgspec.structs.replace(turn, observed=observed, executed=True if uptakes & _TAKEN else None)
+    observed = Uptake.OBSERVED in uptakes
+    return msgspec.structs.replace(turn, observed=observed, executed=observed or None)
 
 
 def _models(path: Path) -> dict[int, str]:
@@ -111,7 +125,7 @@ def _measured(card: Mapping[str, Json], roles: Mapping[str, int], mask: Mask) ->
     if not mask.on:
         rows.append(("command", " ".join(map(str, card.get("command") or ())) or "none", "as given"))
     rows += [
-        (word, value(card.get(word, "unknown")), "as given")
+        (word, in_words(card.get(word, "unknown")), "as given")
         for word in ("swap", "evidence", "keep", "truecall")
     ]
     unknown = []
@@ -120,7 +134,9 @@ def _measured(card: Mapping[str, Json], roles: Mapping[str, int], mask: Mask) ->
             if fact["origin"] == "unknown" or fact.get("value") is None:
                 unknown.append(field.replace("_", " "))
             elif field != "chat_template":
-                rows.append((field.replace("_", " "), mask.places(value(fact["value"])), str(fact["origin"])))
+                rows.append(
+                    (field.replace("_", " "), mask.places(in_words(fact["value"])), str(fact["origin"]))
+                )
         elif field in ("engine", "label") and fact:
             rows.append((field, str(fact), "probed"))
     heads = columns("entry", "value", "known by")
@@ -136,8 +152,8 @@ def _measured(card: Mapping[str, Json], roles: Mapping[str, int], mask: Mask) ->
             Table(caption="The recorded run", columns=heads, rows=tuple(rows)),
             *notes,
             Note(
-                text="Turns stand alone here: those of one conversation hang together, so that intervals are too "
-                "narrow where conversations are long."
+                text="An instance is a conversation here: a request goes on with one when it repeats the messages of "
+                "its last request, or brings the results of its calls."
             ),
         ),
     )

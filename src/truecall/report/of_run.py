@@ -13,7 +13,7 @@ from truecall.report.data import Bullets, Note, Part, Section, Table, columns
 from truecall.report.examples import worst
 from truecall.report.measured import checklists, measured
 from truecall.report.share import Mask
-from truecall.report.words import many
+from truecall.report.words import many, some
 from truecall.run.output import answer, findings
 from truecall.run.result import ArmResult, RunResult
 from truecall.store.index import TurnRow
@@ -26,10 +26,10 @@ def section(result: RunResult, name: str, mask: Mask) -> Section:
     study = result.card.study
     views = views_of(result.arms)
     found = findings(result)
-    first = [Part(title="Findings", blocks=(Bullets(items=tuple(f"{f}." for f in found)),))] if found else []
+    first = [Part(title="Findings", blocks=(Bullets(items=_grouped(found)),))] if found else []
     waiting = [arm.name for arm in result.arms if arm.numbers is None]
     if waiting:
-        text = f"No episode came to its end yet in {', '.join(waiting)}: these arms are not in the numbers."
+        text = f"No episode came to its end yet in {some(waiting)}: these arms are not in the numbers."
         first.append(Part(title="Unfinished", blocks=(Note(text=text, tone="warn"),)))
     parts = [*first, measured(result.card, result.arms, mask)]
     if views:
@@ -54,6 +54,15 @@ def section(result: RunResult, name: str, mask: Mask) -> Section:
         parts=tuple(parts),
         measures=tuple(line for view in views for line in measures(view)),
     )
+
+
+def _grouped(found: Sequence[str]) -> tuple[str, ...]:
+    """What was found, each once, with the arms that it was found in."""
+    arms: dict[str, list[str]] = {}
+    for finding in found:
+        arm, _, what = finding.partition(": ")
+        arms.setdefault(what, []).append(arm)
+    return tuple(f"{what[:1].upper()}{what[1:]}: {some(names)}." for what, names in arms.items())
 
 
 def _done(arms: Sequence[ArmResult]) -> list[ArmResult]:

@@ -203,7 +203,7 @@ def _beside(report: Report) -> tuple[Block, ...]:
         return ()
     shown = span(mean.mean, mean.mean_if_unknown_valid)
     limits = (
-        f" [{100 * mean.low:.1f}, {100 * mean.high:.1f}]"
+        f" [{100 * mean.low:.1f}, {100 * mean.high:.1f}] (95 % interval: percentile bootstrap over episodes)"
         if mean.low is not None and mean.high is not None
         else ""
     )

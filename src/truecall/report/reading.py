@@ -129,8 +129,18 @@ def _section(name: str, mask: Mask, say: Say) -> _Made:
     path = _path(name)
     if path.is_dir():
         return _folder(path, mask)
-    shown = mask.path(name, "result")
     data = _json(path, name)
+    try:
+        return _result(path, data, name, mask, say)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        said = " ".join(str(error).split())
+        raise InputError(
+            f"{name}: looks like a result of truecall's and holds what truecall never writes ({said})"
+        ) from error
+
+
+def _result(path: Path, data: dict[str, Any], name: str, mask: Mask, say: Say) -> _Made:
+    shown = mask.path(name, "result")
     if data.get("kind") == "scan" and "tally" in data:
         return _Made(of_scan.section(saved.read(path), shown, mask))
     if "report_sha256" in data:

@@ -8,10 +8,10 @@ from typing import Final
 
 from truecall.compare import Factorial, PairedTest, RateDifference
 from truecall.errors import InputError
-from truecall.report.arms import ArmView
+from truecall.report.arms import ArmView, left_out, shown
 from truecall.report.charts.kinds import Heat, HeatCell, span
 from truecall.report.data import Badge, Block, Cell, Figure, Note, Part, Table, Tone, columns
-from truecall.report.words import limits, points, points_between
+from truecall.report.words import limits, methods, points, points_between
 from truecall.run.comparing import Compared, Pair, axes_between, compared
 from truecall.run.crossstack import table as cross_stack
 from truecall.run.predictions import judge
@@ -93,7 +93,8 @@ def _tests(done: Compared) -> list[Table]:
         "#95 % interval",
     )
     more = ("#exact p", "#Holm", "#Bonferroni", "#Jaccard", "outcome")
-    caption = "Solved items, b against a: exact McNemar test, corrected over all tests that were run"
+    made = methods(t.difference.interval for t in done.found.tests)
+    caption = f"Solved items, b against a: exact McNemar test, corrected over all tests that were run. {made}"
     return [Table(caption=caption, columns=columns(*head, *more), rows=rows)] if rows else []
 
 
@@ -132,7 +133,8 @@ def _differences(done: Compared) -> Table:
             rows.append((pair, "first turns changed", f"{c.count.k} of {c.count.n}", "", "", ""))
     return Table(
         caption="Paired differences of rates inside each item. Fidelities are conditioned on produced turns, an "
-        "outcome of treatment; interface yield is over all items, and stands where the others are N/A",
+        "outcome of treatment; interface yield is over all items, and stands where the others are N/A. "
+        + methods(d.interval for d in done.found.differences),
         columns=columns("b against a", "number", "#points", "#95 % interval", "#items", ""),
         rows=tuple(rows),
     )
@@ -193,6 +195,9 @@ def _crossing(where: str, effects: Factorial | None, reason: str) -> list[Block]
         for e in (*effects.alone, *effects.beside, *effects.marginal, effects.interaction)
     )
     heads = ("points", "95 % interval", "items")
+    made = methods(
+        e.estimate.interval for e in (*effects.alone, *effects.beside, *effects.marginal, effects.interaction)
+    )
     return [
         Note(text=effects.summary),
         Figure(
@@ -202,7 +207,7 @@ def _crossing(where: str, effects: Factorial | None, reason: str) -> list[Block]
             chart=Heat(cells=cells, row_title=effects.a, column_title=effects.b),
         ),
         Table(
-            caption="Effects on interface yield, item by item",
+            caption=f"Effects on interface yield, item by item. {made}",
             columns=columns("effect", *(f"#{h}" for h in heads), ""),
             rows=rows,
         ),
@@ -261,7 +266,8 @@ def _row(prefix: str, arm: ArmResult, varying: Sequence[str]) -> str:
 
 def stack_by_stack(result: RunResult) -> list[Part]:
     """What came of the first request on each stack; nothing with a single endpoint."""
-    rows = cross_stack(result)
+    every = cross_stack(result)
+    rows = shown(every)
     if not rows:
         return []
     kinds = list(dict.fromkeys(kind for row in rows for kind in row.cells))
@@ -281,7 +287,7 @@ def stack_by_stack(result: RunResult) -> list[Part]:
     says = "What came of the first turn of every episode: the same requests, stack by stack."
     chart = Heat(cells=tuple(cells), row_title="endpoint", column_title="outcome")
     figure = Figure(name="stacks", title="First requests", says=says, chart=chart)
-    return [Part(title="Stack by stack", blocks=(figure,))]
+    return [Part(title="Stack by stack", blocks=(*left_out(every, "left out"), figure))]
 
 
 def predicted(result: RunResult) -> list[Part]:

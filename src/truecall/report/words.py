@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from truecall.records import Json
 from truecall.stats import Interval
 
 
@@ -24,6 +23,12 @@ def limits(interval: Interval | None) -> str:
     return f"[{100 * interval.low:.1f}, {100 * interval.high:.1f}]" if interval else ""
 
 
+def methods(intervals: Iterable[Interval | None]) -> str:
+    """``95 % intervals: wilson.``, each method once; empty without any interval."""
+    found = dict.fromkeys(interval.method for interval in intervals if interval)
+    return f"95 % intervals: {'; '.join(found)}." if found else ""
+
+
 def counted(k: int, unknown: int, n: int) -> str:
     """``3 to 5 of 8``."""
     return f"{k} to {k + unknown} of {n}" if unknown else f"{k} of {n}"
@@ -40,22 +45,9 @@ def tally(counts: Mapping[str, int], most: int = 12) -> str:
     return ", ".join(shown) + (f" and {len(counts) - most} more" if len(counts) > most else "")
 
 
-def value(thing: Json) -> str:
-    """A value of a card in words: a run of numbers as its ends, an object as its fields."""
-    if isinstance(thing, bool):
-        return "yes" if thing else "no"
-    if isinstance(thing, dict):
-        return ", ".join(f"{name} {value(item)}" for name, item in thing.items())
-    if isinstance(thing, Sequence) and not isinstance(thing, str):
-        items = list(thing)
-        if (
-            len(items) > 2
-            and all(isinstance(i, int) for i in items)
-            and items == list(range(items[0], items[-1] + 1))
-        ):
-            return f"{items[0]} to {items[-1]}"
-        return ", ".join(value(item) for item in items)
-    return "none" if thing is None else str(thing)
+def some(names: Sequence[str], most: int = 40) -> str:
+    """``a, b, c``; what does not fit is counted."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
 
 
 def size(count: int) -> str:

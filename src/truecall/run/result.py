@@ -129,7 +129,8 @@ def read(path: Path, settings: Settings | None = None) -> RunResult:
 
 def _ended(path: Path, line: dict[str, Any]) -> tuple[Key, Ended]:
     try:
-        found = msgspec.convert(line, Ended)
+        rest = {name: whole(path, value) for name, value in line.items() if name != "episode"}
+        found = msgspec.convert({**line, **rest}, Ended)
     except msgspec.ValidationError as error:
         raise InputError(f"{path / 'log.jsonl'}: an episode can't be read ({error})") from None
     episode = found.episode

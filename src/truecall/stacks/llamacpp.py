@@ -82,6 +82,7 @@ class LlamaCpp(Stack):
                 r"output that does not match the expected",
                 r"does not match the expected .{1,40} format",
                 r"unparsed .{0,40}output:",
+                r"invalid diff: .{0,2000}not found at start of",
             ),
             part=Part.PARSER,
             ran=True,

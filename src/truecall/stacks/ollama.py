@@ -37,6 +37,7 @@ class Ollama(Stack):
                 r"failed to parse json: (unexpected end of json input|invalid character|json:)",
                 r"xml syntax error on line \d+",
                 r"failed to parse tool call(?! arguments)",
+                r"harmony parser: no reverse mapping found for function name",
             ),
             part=Part.PARSER,
             ran=True,

@@ -92,6 +92,13 @@ HISTORY: tuple[Pattern, ...] = (
         "assistant message",
     ),
     Pattern(
+        rule="history.missing_signature",
+        match=(r"missing a .?thought_signature",),
+        part=Part.HARNESS,
+        title="an earlier call in the history lacks the signature that came with it",
+        change="send each functionCall back with its thoughtSignature, as it came",
+    ),
+    Pattern(
         rule="history.bad_json",
         match=(
             r"(extra data|unterminated string starting at|invalid control character at|invalid \\?escape"
@@ -151,6 +158,7 @@ REQUEST: tuple[Pattern, ...] = (
             r"duplicate (tool|function)",
             r"invalid .{0,12}(tool|function) name",
             r"tools: input tag",
+            r"cannot unmarshal .{0,60}chatrequest\.tools",
         ),
         part=Part.HARNESS,
         title="a tool's definition is not one that the server takes",
@@ -220,6 +228,7 @@ REQUEST: tuple[Pattern, ...] = (
             r"reduce the length of the (messages|input|prompt)",
             r"first \d+ tokens when context",
             r"input token count.{0,40}exceeds",
+            r"initial prompt is greater than the context length",
         ),
         part=Part.BUDGET,
         title="the prompt with its tools does not fit into the context",
@@ -240,6 +249,7 @@ REQUEST: tuple[Pattern, ...] = (
         match=(
             r"extra inputs are not permitted",
             r"extra_forbidden",
+            r"does not support thinking",
             r"unrecognized request argument",
             r"unknown (parameter|field|name)",
             r"unsupported[_ ](parameter|value)",

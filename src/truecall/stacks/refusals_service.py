@@ -38,6 +38,8 @@ GATE: tuple[Pattern, ...] = (
         match=(
             r"tool[_ ]choice.{0,40}(not |un)supported (by|with|for|on|in)",
             r"not support .{0,12}tool[_ ]choice",
+            r"tool_choice.{0,20}does not support",
+            r"(when|if) tool_choice forces tool use",
         ),
         part=Part.GATE,
         title="this model or service does not take this value of tool_choice",
@@ -47,10 +49,12 @@ GATE: tuple[Pattern, ...] = (
         rule="gate.model_no_tools",
         match=(
             r"(?<!parallel_)(tool|function)[ _-]?(use|calling|calls?|choice)."
-            r"{0,30} (is|are) not (supported|enabled|available)",
+            r"{0,30} (is|are) not (supported|enabled|available|implemented)",
             r"(does ?n.t|does not|do not|cannot) support (tool|function)",
             r"\b(tools?|functions?)\b.{0,12} (is|are) not supported",
             r"function calling is not enabled",
+            r"\b(tool|function) calling not support",
+            r"function tools with .{1,40} are not supported",
             r"unsupported.{0,20}\btools\b",
             r"model.{0,80}not support.{0,20}(tools|functions)",
         ),
@@ -66,6 +70,7 @@ GATE: tuple[Pattern, ...] = (
             r"content_policy_violation",
             r"responsibleaipolicy",
             r"data_inspection_failed",
+            r"the prompt was blocked",
         ),
         part=Part.GATE,
         title="a content filter refused the request",

@@ -33,6 +33,12 @@ _REFUSED = {
         "the request's body is too large",
         "raise the limit (nginx: client_max_body_size), or send fewer tools",
     ),
+    501: (
+        "gate.not_implemented",
+        Part.GATE,
+        "the server does not implement what the request asks for",
+        "leave the feature away, or serve the model on an engine that has it",
+    ),
 }
 # rule, part, delivery, whether the model ran, title, change: may go well later
 _LATER = {

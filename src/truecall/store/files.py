@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 from collections.abc import Mapping
@@ -25,7 +26,12 @@ def private_dir(path: Path) -> None:
 
 
 def write_private(path: Path, data: bytes, *, sync: bool = True) -> None:
-    """Writes a file for the user alone, whole or not at all: beside it first, then renamed."""
+    """Writes a file for the user alone, whole or not at all: beside it first, then renamed.
+
+    Raises OSError, also where a device, pipe or folder of that name would be replaced.
+    """
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "it is there and is no plain file", str(path))
     beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:

@@ -53,8 +53,8 @@ class TurnRow(Record, frozen=True):
 
     ``id`` rises and changes when the index is made again; ``key`` does not: ``ARM|ITEM|SEED|SAMPLE|TURN`` in a
     study, the exchange's number elsewhere (``N.CHOICE`` for a further answer). ``episode``: of a recorded
-    conversation the key of its first turn, as far as its requests tell. None in the columns of the verdict: the
-    turn was not judged. ``seconds``: the exchange's whole time.
+    conversation the number of the exchange that opened it; a turn in none has its own key. None in the columns of
+    the verdict: the turn was not judged. ``seconds``: the exchange's whole time.
     """
 
     id: int

@@ -15,7 +15,7 @@ from typing import Final
 from truecall.store.indexing import Writer, facts_of_arms, whole_lines
 from truecall.wire.values import decode
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 NAME: Final = "index.sqlite"
 _CACHE: Final = 64 << 10  # KiB of the file that are held in memory at most
 _TELL_EVERY: Final = 1 << 20

@@ -80,6 +80,8 @@ class Line(msgspec.Struct):
     head: str = ""
     digest: str = ""
     verdicts: list[msgspec.Raw] | None = None
+    conversation: int | None = None
+    position: int | None = None
     retry_of: int | None = None
     uptakes: list[dict[str, Json]] = []
     episode: _Played | None = None
@@ -164,7 +166,6 @@ class Writer:
         row = {
             "at": at,
             "size": size,
-            "episode": line.episode_key or line.key,
             "position": line.turn or 1,
             "arm": line.arm,
             "item": line.item or line.probe,
@@ -184,7 +185,8 @@ class Writer:
         for number, choice in enumerate(choices):
             text = words_of(response, choice)
             key = line.key if number == 0 else f"{line.key}.{number}"
-            self._insert({**row, "key": key, "choice": number, "excerpt": text[:EXCERPT]})
+            own = {"key": key, "choice": number, "episode": line.episode_key or key}
+            self._insert({**row, **own, "excerpt": text[:EXCERPT]})
             self._words(2 * self._last, text)
         if line.texts:
             self._texts(line, at, size)
@@ -243,8 +245,13 @@ class Writer:
                 self.judged(row, self._read(value), at, size)
         if line.role is not None:
             self._db.execute("UPDATE turns SET role = ? WHERE key = ?", (line.role, line.key))
+        if (
+            line.conversation is not None
+        ):  # that of the first answer; further ones are conversations of their own
+            place = (str(line.conversation), line.position, line.key)
+            self._db.execute("UPDATE turns SET episode = ?, position = ? WHERE key = ?", place)
         for told in line.uptakes:
-            self._told(line, told)
+            self._told(told)
         if line.retry_of is not None:
             self._retried(line, line.retry_of)
 
@@ -288,26 +295,21 @@ class Writer:
         first = found.fetchone()
         names = [column[0] for column in found.description]
         row = dict(zip(names, first, strict=True)) if first is not None else {}
-        row |= {"key": f"{line.key}.{choice}", "choice": choice}
+        key = f"{line.key}.{choice}"
+        row |= {"key": key, "choice": choice, "episode": key, "position": 1}
         row.pop("id", None)
         self._insert(row)
         return self._last
 
     # ------------------------------------------------------------- what later lines tell
 
-    def _told(self, line: Line, told: dict[str, Json]) -> None:
-        """A request told what became of an earlier answer's calls; so it goes on with that conversation."""
+    def _told(self, told: dict[str, Json]) -> None:
+        """A request told what became of an earlier answer's calls."""
         calls = told.get("calls")
         names = set(calls) if isinstance(calls, list) else set()
         uptake = next((str(each) for each in _UPTAKES if each in names), None)
-        earlier = str(told.get("n"))
         if uptake is not None:
-            self._db.execute("UPDATE turns SET uptake = ? WHERE key = ?", (uptake, earlier))
-        self._db.execute(
-            "UPDATE turns SET (episode, position) = (SELECT episode, position + 1 FROM turns WHERE key = ?1)"
-            " WHERE key = ?2 AND EXISTS (SELECT 1 FROM turns WHERE key = ?1)",
-            (earlier, line.key),
-        )
+            self._db.execute("UPDATE turns SET uptake = ? WHERE key = ?", (uptake, str(told.get("n"))))
 
     def _retried(self, line: Line, earlier: int) -> None:
         """The last attempt stands for the turn."""

@@ -15,6 +15,7 @@ import zstandard
 from truecall.errors import InputError
 from truecall.records import Exchange
 from truecall.store.files import blob_path
+from truecall.store.folder import FORMAT
 
 _READ: Final = 16 << 20
 _read: OrderedDict[tuple[Path, str], bytes] = OrderedDict()
@@ -24,7 +25,11 @@ _LARGEST = 1 << 30  # bytes of one blob that are read back
 
 
 def read_log(path: Path) -> Iterator[dict[str, Any]]:
-    """The lines of a run folder's log in order; what is no JSON object (a torn last line) is left out."""
+    """The lines of a run folder's log in order; what is no JSON object (a torn last line) is left out.
+
+    Raises:
+        InputError: the log can't be read, or a newer truecall wrote it.
+    """
     try:
         with (path / "log.jsonl").open("rb") as file:
             for line in file:
@@ -33,6 +38,10 @@ def read_log(path: Path) -> Iterator[dict[str, Any]]:
                 except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                     continue
                 if isinstance(value, dict):
+                    version = value.get("v", FORMAT)
+                    if isinstance(version, int) and version > FORMAT:
+                        said = f"written by a newer truecall (format {version})"
+                        raise InputError(f"{path / 'log.jsonl'}: {said}")
                     yield value
     except OSError as error:
         raise InputError(f"{path / 'log.jsonl'}: can't be read ({error.strerror})") from None

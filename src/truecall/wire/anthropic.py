@@ -21,10 +21,13 @@ class _Block:
             block[key] for key in ("text", "thinking") if isinstance(block.get(key), str)
         ]
         self.json_pieces: list[str] = []
+        self.waits = False  # streamed, and its end did not come
 
     def call(self) -> ToolCall:
         given = self.block.get("input")
         arguments = plain(given)
+        if self.waits and not given:  # a block begins with {}, whatever its input is to be
+            arguments = None
         if self.json_pieces and any(self.json_pieces):
             whole = join(self.json_pieces)
             value = decode(whole)
@@ -58,7 +61,9 @@ class AnthropicAssembler(Assembler):
         elif kind == "content_block_delta":
             self._delta(integer(body.get("index")), obj(body.get("delta")))
         elif kind == "content_block_stop":
-            self._open.pop(integer(body.get("index")) or 0, None)
+            block = self._open.pop(integer(body.get("index")) or 0, None)
+            if block is not None:
+                block.waits = not block.json_pieces
         elif kind == "message_delta":
             self._begun = True
             self._stop = word(obj(body.get("delta")).get("stop_reason")) or self._stop
@@ -94,6 +99,7 @@ class AnthropicAssembler(Assembler):
     def _start(self, index: int | None, block: dict[str, Json]) -> None:
         self._begun = True
         draft = _Block(block)
+        draft.waits = True
         if index is None:
             self.defects.add("missing_index")
             index = len(self._blocks)

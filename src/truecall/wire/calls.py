@@ -47,6 +47,10 @@ class CallDraft:
         self._scanned = len(self.pieces)
         return self._begun and self._depth == 0 and not self._in_string
 
+    def full(self) -> bool:
+        """Whether nothing more can belong to the arguments: an object came, or balanced text."""
+        return self.closed() or bool(self.value is not NOTHING and self.value)
+
     def finish(self, defects: set[str]) -> ToolCall:
         """The call as received; a piece that came twice is named, never taken out."""
         arguments: Json = None
@@ -208,6 +212,8 @@ class CallDrafts:
             return name != draft.name or starts
         if name is None or draft.name is None or call_id is not None or not draft.pieces:
             return False
+        if draft.id is not None and not any(draft.pieces):
+            return False  # a call that began with an id, and its name still comes in pieces
         if name == draft.name:  # no id to tell by: another call begins where the last one is whole
             return bool(arguments) and starts and draft.closed() and arguments != draft.pieces[-1]
         return draft.closed() or not name.startswith(draft.name)

@@ -7,6 +7,7 @@ from truecall.wire.calls import CallDrafts
 from truecall.wire.values import items, join, obj, objects, text, word
 
 _REASONING = ("reasoning_content", "reasoning", "thinking")
+_DETAIL = ("text", "summary")  # of an entry in OpenRouter's ``reasoning_details``
 
 
 class ChoiceDraft:
@@ -33,8 +34,10 @@ class ChoiceDraft:
         """A message (``whole``) or a delta."""
         self._add_content(message.get("content"))
         told = [message[key] for key in _REASONING if isinstance(message.get(key), str)]
-        if told:  # servers give the same text under two names
-            self.add_reasoning(next(filter(None, told), ""))
+        details = objects(message.get("reasoning_details"))
+        detailed = [item[key] for item in details for key in _DETAIL if isinstance(item.get(key), str)]
+        if told or detailed:  # servers give the same text under two names
+            self.add_reasoning(next(filter(None, told), "") or join(detailed))
         if isinstance(message.get("refusal"), str):
             self._add_refusal(message["refusal"])
         calls = message.get("tool_calls")

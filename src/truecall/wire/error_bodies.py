@@ -10,7 +10,7 @@ import re
 from typing import Final
 
 from truecall.records import ErrorBody, Json
-from truecall.wire.values import encode, integer, items, join, obj, text, word
+from truecall.wire.values import encode, first_json, integer, items, join, obj, text, word
 
 MAX_MESSAGE: Final = 64 * 1024
 """Characters of a message kept; model text inside it is read before the cut."""
@@ -24,6 +24,7 @@ _GENERATIONS: Final = (
     re.compile(r"Failed to parse generated text: ?(.*)", re.DOTALL),  # TGI
     re.compile(r"Malformed function call: ?(.*)", re.DOTALL),  # Gemini
 )
+_FAILED: Final = "failed_generation"  # Groq; gateways quote its whole body as text
 _OLLAMA_RAW = "raw='"
 _OLLAMA_ENDS = ("', err=", "'")
 
@@ -70,6 +71,10 @@ def read_text_error(body: str) -> ErrorBody:
 
 def generation_in(message: str) -> str | None:
     """Model text quoted by an error message, or None."""
+    if _FAILED in message and (begin := message.find("{")) >= 0:
+        quoted = read_error(first_json(message, begin))
+        if quoted is not None and quoted.generation:
+            return quoted.generation
     for pattern in _GENERATIONS:
         found = pattern.search(message)
         if found and found[1].strip():
@@ -103,11 +108,13 @@ def _made(error: dict[str, Json], body: dict[str, Json]) -> ErrorBody:
     metadata = obj(error.get("metadata"))
     upstream = _line(metadata.get("raw"))  # a gateway's copy of the upstream's body
     generation = (
-        word(error.get("failed_generation"))
-        or word(body.get("failed_generation"))
+        word(error.get(_FAILED))
+        or word(body.get(_FAILED))
         or generation_in(message)
         or (generation_in(upstream) if upstream else None)
     )
+    if upstream:
+        message = f"{message}: {upstream}"
     kind = _first(error, body, ("type", "error_type", "status"))
     return ErrorBody(
         message=message[:MAX_MESSAGE],

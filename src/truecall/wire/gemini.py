@@ -28,14 +28,16 @@ class _Candidate:
                     name=word(call.get("name")), arguments=plain(call.get("args")), id=word(call.get("id"))
                 )
             )
-        elif isinstance(part.get("text"), str):
+            return
+        said = part.get("text", obj(part.get("executableCode")).get("code"))  # code is the model's text too
+        if isinstance(said, str):
             if part.get("thought") is True:
                 self.thoughts = self.thoughts or []
-                self.thoughts.append(part["text"])
+                self.thoughts.append(said)
             elif self.content is None:
-                self.content = [part["text"]]
+                self.content = [said]
             else:
-                self.content.append(part["text"])
+                self.content.append(said)
 
 
 class GeminiAssembler(Assembler):

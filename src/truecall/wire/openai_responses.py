@@ -25,6 +25,12 @@ _DELTAS = {
     "response.function_call_arguments.delta": "arguments",
     "response.custom_tool_call_input.delta": "arguments",
 }
+# The same, whole: what a client has where no delta came.
+_DONE = {
+    "response.output_text.done": ("content", "text"),
+    "response.function_call_arguments.done": ("arguments", "arguments"),
+    "response.custom_tool_call_input.done": ("arguments", "input"),
+}
 _ENDS = frozenset({"response.completed", "response.incomplete", "response.failed", "response.done"})
 
 
@@ -89,6 +95,9 @@ class ResponsesAssembler(Assembler):
             if integer(body.get("output_index")) not in self._items:
                 self.defects.add("orphan_delta")
             self._at(body).pieces.setdefault(_DELTAS[kind], []).append(body["delta"])
+        elif kind in _DONE and isinstance(body.get(_DONE[kind][1]), str):
+            what, key = _DONE[kind]
+            self._at(body).pieces.setdefault(what, [body[key]])
 
     def choices(self) -> tuple[Choice, ...]:
         """The one choice, or none when no response began."""

@@ -25,6 +25,7 @@ class _Nothing:
 NOTHING: Final = _Nothing()
 
 _MAX_INT = 1 << 63
+_LENIENT = json.JSONDecoder(strict=False)
 
 
 def decode(text: str | bytes) -> Json | _Nothing:
@@ -46,6 +47,14 @@ def decode(text: str | bytes) -> Json | _Nothing:
         return json.loads(text, strict=False)
     except (ValueError, RecursionError):
         return NOTHING
+
+
+def first_json(text: str, begin: int) -> Json:
+    """The JSON value that begins at ``begin``, whatever follows it; None where there is none."""
+    try:
+        return _LENIENT.raw_decode(text, begin)[0]
+    except (ValueError, RecursionError):
+        return None
 
 
 def is_json(text: str) -> bool:

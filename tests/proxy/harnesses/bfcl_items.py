@@ -1,4 +1,4 @@
-"""bfcl-eval's own OpenAI handler and AST checker on the first items of one of its own categories.
+"""bfcl-eval's own OpenAI handlers and AST checker on the first items of one of its own categories.
 
 Run by ``truecall record -- python bfcl_items.py --items 20``: reads OPENAI_BASE_URL, prints one JSON line with the
 score. Vendors' SDKs that bfcl-eval imports and this run does not use may be missing.
@@ -46,6 +46,7 @@ def main() -> None:
     parser.add_argument("--items", type=int, default=20)
     parser.add_argument("--category", default="simple_python")
     parser.add_argument("--model", default="gpt-4o-2024-11-20-FC")
+    parser.add_argument("--api", choices=("chat", "responses"), default="chat")
     options = parser.parse_args()
     sys.meta_path.append(_Absent())
     os.environ.setdefault("OPENAI_API_KEY", "none")  # the SDK wants one
@@ -53,12 +54,14 @@ def main() -> None:
     from bfcl_eval.constants.enums import Language
     from bfcl_eval.eval_checker.ast_eval.ast_checker import ast_checker
     from bfcl_eval.model_handler.api_inference.openai_completion import OpenAICompletionsHandler
+    from bfcl_eval.model_handler.api_inference.openai_response import OpenAIResponsesHandler
 
     data = Path(bfcl_eval.__file__).parent / "data"
     name = f"BFCL_v4_{options.category}.json"
     entries = [json.loads(line) for line in (data / name).read_text().splitlines()][: options.items]
     truth = {e["id"]: e for e in map(json.loads, (data / "possible_answer" / name).read_text().splitlines())}
-    handler = OpenAICompletionsHandler("m", 0.0, options.model, True)
+    handlers = {"chat": OpenAICompletionsHandler, "responses": OpenAIResponsesHandler}
+    handler = handlers[options.api]("m", 0.0, options.model, True)
     right, rows = 0, []
     for entry in entries:
         functions = json.loads(json.dumps(entry["function"]))

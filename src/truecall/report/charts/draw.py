@@ -69,7 +69,7 @@ def _names(field: str, order: Sequence[str], **more: Any) -> alt.Y:
 
 def _funnel(chart: Funnel) -> Any:
     names = style.labels(name for name, _ in chart.panels)
-    width = 250 if len(chart.panels) > 1 else _WIDTH
+    width = 190 if len(chart.panels) > 1 else _WIDTH  # a panel with its names fits a phone
     panels = [_panel(names[name], steps, width) for name, steps in chart.panels]
     return alt.concat(*panels, columns=2, spacing={"row": 28, "column": 36})
 
