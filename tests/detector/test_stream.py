@@ -78,3 +78,13 @@ def test_splits_agree(size: int) -> None:
         for at in range(0, len(raw), size):
             detector.feed(raw[at : at + size])
         assert detector.finish() == detect(raw, tools)
+
+
+def test_ticks_in_the_line_before_a_call_keep_it_open() -> None:
+    """They quote all up to their closers, which may come much later in the same line."""
+    call = CALL.replace("\n", " ")
+    line = f"It said ```{call} {call}" + " and so on" * 60
+    stream = Detector(TOOLS, reasoning_open=False)
+    assert stream.feed(line).calls == ()
+    assert stream.feed("\n" + "." * 400).calls == detect(line, TOOLS).calls != ()
+    assert detect(line + "```", TOOLS).calls == ()

@@ -233,8 +233,11 @@ class Sweep(Structure):
     def _inline(self, at: int) -> int:
         """Ticks inside a line: a one-line block, or noise."""
         src = self.src
-        end = src.text.find("```", at + 3, at + 4000)
+        reach = at + 4000
+        end = src.text.find("```", at + 3, reach)
         if end < 0 or "\n" in src.text[at:end]:
+            if end < 0 and src.size < reach and "\n" not in src.text[at:]:
+                src.doubt(at)  # the closer may still come
             return at + 3
         begin = at + 3
         word = re.compile(r"[\w+#]*[ \t]*").match(src.text, begin)
